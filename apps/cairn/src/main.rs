@@ -1,0 +1,2 @@
+//! The program `cairn`.
+fn main() {}

@@ -1,0 +1,307 @@
+//! What the sampler publishes: one immutable look at the whole stack.
+//!
+//! Every view (dashboard, run directory, text summary) reads these values and computes nothing of
+//! its own. Totals count from the last reset of the statistics; rates are over `interval`.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+/// One look at everything, taken each 100 ms.
+#[derive(Debug, Clone)]
+pub struct Sample {
+    /// Number of this sample in the run, from 0; a gap means that the reader was too slow.
+    pub seq: u64,
+    /// Time since the run began.
+    pub elapsed: Duration,
+    /// Time since the sample before this one; every rate is over it.
+    pub interval: Duration,
+    /// How much later than planned the sampler woke up.
+    pub late: Duration,
+    /// Samples that a full channel made the sampler drop, so far.
+    pub dropped: u64,
+    /// Whether the workers run.
+    pub running: bool,
+    /// True while the last switch of a policy is younger than the settle window; such a sample
+    /// belongs to no arm.
+    pub settling: bool,
+    /// The first failure of a worker, if one failed; the workload is stopped then.
+    pub failure: Option<Arc<str>>,
+    /// The workloads, in the order of the scenario.
+    pub workloads: Vec<WorkloadSample>,
+    /// Chosen arm of each policy, in the order of the policy list.
+    pub arms: Vec<usize>,
+    /// The stack from client to media.
+    pub layers: Vec<LayerSample>,
+    /// The extent status cache.
+    pub extents: ExtentSample,
+    /// The flag words of the buffer heads.
+    pub flags: FlagSample,
+    /// The buffer cache.
+    pub buffers: BufferSample,
+    /// Comparison of the arms of the policy switched last; `None` before the first switch.
+    pub comparison: Option<Comparison>,
+}
+
+/// One workload.
+#[derive(Debug, Clone)]
+pub struct WorkloadSample {
+    /// Name, as the scenario gives it.
+    pub name: Arc<str>,
+    /// What it does, in a few words: `fio randwrite 4 KiB`.
+    pub about: Arc<str>,
+    /// Worker threads.
+    pub workers: usize,
+    /// What one operation is.
+    pub unit: Unit,
+    /// Operations since the reset.
+    pub ops: u64,
+    /// Bytes moved since the reset.
+    pub bytes: u64,
+    /// Operations that failed since the reset.
+    pub errors: u64,
+    /// Operations a second over the interval.
+    pub ops_per_s: f64,
+    /// Bytes a second over the interval.
+    pub bytes_per_s: f64,
+    /// Latency of the interval.
+    pub recent: Latency,
+    /// Latency since the reset.
+    pub total: Latency,
+}
+
+/// What one operation of a workload is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unit {
+    /// A block I/O; rates are IOPS.
+    Io,
+    /// A file operation, such as create + close + unlink; rates are operations a second.
+    Op,
+}
+
+/// A latency distribution in nanoseconds, summed up. All zero when `n` is 0.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Latency {
+    /// Recorded operations.
+    pub n: u64,
+    /// Smallest.
+    pub min: u64,
+    /// 50th percentile.
+    pub p50: u64,
+    /// 90th percentile.
+    pub p90: u64,
+    /// 99th percentile.
+    pub p99: u64,
+    /// 99.9th percentile.
+    pub p999: u64,
+    /// 99.99th percentile.
+    pub p9999: u64,
+    /// Largest, a single observation.
+    pub max: u64,
+    /// Mean.
+    pub mean: f64,
+}
+
+/// One element of the stack, workload first, media last.
+#[derive(Debug, Clone)]
+pub struct LayerSample {
+    /// Name of the layer (`extent cache`, `buffer cache`, `stats`, `ram`, ...).
+    pub name: Arc<str>,
+    /// Requests that passed it, a second, over the interval; `None` if it does not count.
+    pub per_s: Option<f64>,
+    /// Bytes that passed it, a second.
+    pub bytes_per_s: Option<f64>,
+    /// Up to a few facts in words and numbers, as the layer reports them.
+    pub facts: Vec<String>,
+}
+
+/// A counter as its readers see it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct CounterView {
+    /// The exact sum over all slots.
+    pub exact: i64,
+    /// The approximate value, one load.
+    pub approx: i64,
+    /// Largest possible distance of the two.
+    pub bound: u64,
+}
+
+/// Hits and misses counted in one slot.
+#[derive(Debug, Clone)]
+pub struct SlotSample {
+    /// `cpu 0`, `thread 3`, `overflow` or `shared`: what the slot really is.
+    pub label: Arc<str>,
+    /// Hits since the reset.
+    pub hits: u64,
+    /// Misses since the reset.
+    pub misses: u64,
+}
+
+/// The extent status cache.
+#[derive(Debug, Clone, Default)]
+pub struct ExtentSample {
+    /// Look-ups answered by the cache.
+    pub hits: CounterView,
+    /// Look-ups it could not answer.
+    pub misses: CounterView,
+    /// Entries held.
+    pub objects: CounterView,
+    /// Entries the shrinker may free.
+    pub reclaimable: CounterView,
+    /// Hits a second over the interval.
+    pub hits_per_s: f64,
+    /// Misses a second over the interval.
+    pub misses_per_s: f64,
+    /// Hits and misses slot by slot.
+    pub slots: Vec<SlotSample>,
+    /// Batch of the per-CPU counters.
+    pub batch: u32,
+    /// The first file's blocks, for the extent strip.
+    pub strip: Option<Strip>,
+}
+
+/// One file's extents, summed up in cells of equal length.
+#[derive(Debug, Clone)]
+pub struct Strip {
+    /// Inode number.
+    pub ino: u64,
+    /// Blocks of the file.
+    pub blocks: u32,
+    /// Bytes a block has.
+    pub block_size: u32,
+    /// Extents of the file.
+    pub extents: u64,
+    /// Blocks known as written.
+    pub written: u64,
+    /// Blocks known as unwritten.
+    pub unwritten: u64,
+    /// Blocks known as delayed.
+    pub delayed: u64,
+    /// Blocks known as holes.
+    pub holes: u64,
+    /// Cells from the start of the file; at most 512.
+    pub cells: Vec<Cell>,
+}
+
+/// The status that covers most blocks of a cell.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Cell {
+    /// The status.
+    pub status: CellStatus,
+    /// Other statuses occur in the cell too.
+    pub mixed: bool,
+}
+
+/// Status shown for a cell.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CellStatus {
+    /// Nothing known.
+    Unknown,
+    /// Mapped and written.
+    Written,
+    /// Mapped, reads as zeros.
+    Unwritten,
+    /// Written in memory, not yet mapped.
+    Delayed,
+    /// Known to be a hole.
+    Hole,
+}
+
+/// The flag words of the buffer heads, from the counting probe.
+#[derive(Debug, Clone, Default)]
+pub struct FlagSample {
+    /// Whether the probe counts; all counts are zero when it does not.
+    pub probe: bool,
+    /// Set calls a second: RMWs and avoided RMWs.
+    pub sets_per_s: f64,
+    /// Read-modify-writes of set calls a second.
+    pub rmws_per_s: f64,
+    /// Set calls a second that found the bit set and left the word alone.
+    pub avoided_per_s: f64,
+    /// Set calls since the reset.
+    pub sets: u64,
+    /// Read-modify-writes since the reset.
+    pub rmws: u64,
+    /// Avoided read-modify-writes since the reset.
+    pub avoided: u64,
+    /// Counts bit by bit, only bits that were touched.
+    pub bits: Vec<BitSample>,
+    /// Raw words of some buffer heads, in block order.
+    pub words: Vec<HeadSample>,
+}
+
+/// One bit of the flag words.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BitSample {
+    /// The kernel's name of the bit.
+    pub name: &'static str,
+    /// Read-modify-writes since the reset.
+    pub rmws: u64,
+    /// Avoided read-modify-writes since the reset.
+    pub avoided: u64,
+}
+
+/// One buffer head.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct HeadSample {
+    /// Block number.
+    pub block: u64,
+    /// The flag word.
+    pub bits: u32,
+}
+
+/// The buffer cache.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct BufferSample {
+    /// Buffer heads held.
+    pub heads: u64,
+    /// Of them dirty.
+    pub dirty: u64,
+    /// Look-ups a second over the interval.
+    pub lookups_per_s: f64,
+    /// Dirty calls a second over the interval.
+    pub dirties_per_s: f64,
+    /// Blocks written back a second over the interval.
+    pub writebacks_per_s: f64,
+}
+
+/// The arms of one policy side by side, from slices of this run.
+#[derive(Debug, Clone)]
+pub struct Comparison {
+    /// Index of the policy in the policy list.
+    pub policy: usize,
+    /// Name of the metric: throughput of the first workload.
+    pub metric: Arc<str>,
+    /// The two arms compared: the one before the last switch and the one chosen now, in the order of
+    /// the policy's list.
+    pub arms: [ArmSample; 2],
+    /// Second arm over first arm, minus one; `None` until both arms have two slices.
+    pub effect: Option<Effect>,
+    /// How the interval was made, in words: `Welch, unpaired, time-confounded`.
+    pub estimator: &'static str,
+}
+
+/// One arm of a comparison.
+#[derive(Debug, Clone)]
+pub struct ArmSample {
+    /// Index of the arm in the policy's list.
+    pub arm: usize,
+    /// Slices counted, settle windows left out.
+    pub slices: u64,
+    /// Mean rate, a second.
+    pub mean: f64,
+    /// Standard deviation of the rate over the slices.
+    pub sd: f64,
+    /// Latency of the arm's slices.
+    pub latency: Latency,
+}
+
+/// A relative difference with its interval.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Effect {
+    /// Second arm over first, minus one.
+    pub ratio: f64,
+    /// Lower end of the 95 % interval.
+    pub lo: f64,
+    /// Upper end.
+    pub hi: f64,
+}

@@ -1,0 +1,46 @@
+# Every recipe is one plain command; CONTRIBUTING.md lists them for those without `just`.
+
+# List the recipes.
+default:
+    @just --list
+
+# Build and run cairn; without arguments the dashboard.
+run *ARGS:
+    cargo run --release -- {{ARGS}}
+
+fmt:
+    cargo fmt --all
+
+lint:
+    cargo clippy --workspace --all-targets --all-features -- -D warnings
+
+# nextest runs no doc tests, so they follow.
+test:
+    cargo nextest run --workspace --all-features
+    cargo test --doc --workspace --all-features
+
+doc:
+    RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --all-features
+
+# Model checking of the lock-free parts.
+loom:
+    RUSTFLAGS="--cfg loom" cargo test --release --target-dir target/loom -p cairn-flags -p cairn-percpu loom
+
+# The bars: NAME is flags, percpu or extents.
+bench NAME:
+    cargo bench -p cairn-rivals --bench {{NAME}}
+
+# The long forms of the tests: NAME is flags, percpu or extents.
+soak NAME:
+    cargo test --release -p cairn-{{NAME}} -- --ignored
+
+# Renew the pictures in docs/ and the text snapshots after a wanted change of the screens.
+bless:
+    CAIRN_BLESS=1 INSTA_UPDATE=always cargo test -p cairn-tui
+
+# Source files above 600 lines, for a reviewer; fails nothing.
+sizes:
+    bash ci/sizes.sh
+
+ci:
+    bash ci/all.sh

@@ -1,0 +1,164 @@
+//! The integers a flag word can be made of.
+//!
+//! [`Word`] is sealed: the hidden operations name exactly the instructions whose code generation
+//! the crate's tests hold, and nothing outside may add a width for which they were not looked at.
+
+use core::sync::atomic::Ordering;
+
+use bitflags::parser::WriteHex;
+
+/// An integer that can hold the bits of an [`AtomicFlags`](crate::AtomicFlags): `u8`, `u16`,
+/// `u32`, `u64` or `usize`.
+///
+/// Sealed. Waits use the operating system directly only for `u32` on Linux, since a futex word has
+/// 32 bits; the other widths wait in a table of condition variables.
+pub trait Word: bitflags::Bits + WriteHex + Ord + sealed::Sealed {
+    /// The atomic integer of this width.
+    type Atomic: Send + Sync;
+
+    /// Bits in the word.
+    const BITS: u32;
+
+    #[cfg(not(loom))]
+    #[doc(hidden)]
+    const ZERO: Self::Atomic;
+
+    #[doc(hidden)]
+    fn cell(value: Self) -> Self::Atomic;
+    #[doc(hidden)]
+    fn one_bit(bit: u32) -> Self;
+    #[doc(hidden)]
+    fn to_u64(self) -> u64;
+    #[doc(hidden)]
+    fn load(cell: &Self::Atomic, order: Ordering) -> Self;
+    #[doc(hidden)]
+    fn store(cell: &Self::Atomic, value: Self, order: Ordering);
+    #[doc(hidden)]
+    fn swap(cell: &Self::Atomic, value: Self, order: Ordering) -> Self;
+    #[doc(hidden)]
+    fn fetch_or(cell: &Self::Atomic, mask: Self, order: Ordering) -> Self;
+    #[doc(hidden)]
+    fn fetch_and(cell: &Self::Atomic, mask: Self, order: Ordering) -> Self;
+    #[doc(hidden)]
+    fn fetch_xor(cell: &Self::Atomic, mask: Self, order: Ordering) -> Self;
+    #[doc(hidden)]
+    fn fetch_sub(cell: &Self::Atomic, value: Self, order: Ordering) -> Self;
+    #[doc(hidden)]
+    fn exchange(
+        cell: &Self::Atomic,
+        old: Self,
+        new: Self,
+        success: Ordering,
+        failure: Ordering,
+    ) -> Result<Self, Self>;
+    #[doc(hidden)]
+    fn with_mut<R>(cell: &mut Self::Atomic, f: impl FnOnce(&mut Self) -> R) -> R;
+    #[doc(hidden)]
+    fn into_inner(cell: Self::Atomic) -> Self;
+}
+
+mod sealed {
+    pub trait Sealed {}
+}
+
+/// The atomic integer behind an [`AtomicFlags`](crate::AtomicFlags) of flag type `F`.
+///
+/// ```
+/// use std::sync::atomic::AtomicU16;
+/// # use cairn_flags::{AtomicFlags, Storage};
+/// bitflags::bitflags! {
+///     pub struct Seen: u16 { const ONCE = 1; }
+/// }
+/// static INITIAL: AtomicFlags<Seen> = AtomicFlags::from_storage(AtomicU16::new(1));
+/// # let _: Storage<Seen> = AtomicU16::new(0);
+/// assert!(INITIAL.contains(Seen::ONCE));
+/// ```
+pub type Storage<F> = <<F as bitflags::Flags>::Bits as Word>::Atomic;
+
+macro_rules! words {
+    ($($int:ident $atomic:ident),*) => {$(
+        impl sealed::Sealed for $int {}
+
+        impl Word for $int {
+            type Atomic = crate::sync::$atomic;
+            const BITS: u32 = $int::BITS;
+            #[cfg(not(loom))]
+            #[expect(
+                clippy::declare_interior_mutable_const,
+                reason = "a template for const constructors; each use makes its own cell"
+            )]
+            const ZERO: Self::Atomic = crate::sync::$atomic::new(0);
+
+            #[inline(always)]
+            fn cell(value: Self) -> Self::Atomic {
+                crate::sync::$atomic::new(value)
+            }
+            #[inline(always)]
+            fn one_bit(bit: u32) -> Self {
+                1 << bit
+            }
+            #[allow(clippy::cast_lossless, reason = "usize has no From, the others share its line")]
+            #[inline(always)]
+            fn to_u64(self) -> u64 {
+                self as u64
+            }
+            #[inline(always)]
+            fn load(cell: &Self::Atomic, order: Ordering) -> Self {
+                cell.load(order)
+            }
+            #[inline(always)]
+            fn store(cell: &Self::Atomic, value: Self, order: Ordering) {
+                cell.store(value, order);
+            }
+            #[inline(always)]
+            fn swap(cell: &Self::Atomic, value: Self, order: Ordering) -> Self {
+                cell.swap(value, order)
+            }
+            #[inline(always)]
+            fn fetch_or(cell: &Self::Atomic, mask: Self, order: Ordering) -> Self {
+                cell.fetch_or(mask, order)
+            }
+            #[inline(always)]
+            fn fetch_and(cell: &Self::Atomic, mask: Self, order: Ordering) -> Self {
+                cell.fetch_and(mask, order)
+            }
+            #[inline(always)]
+            fn fetch_xor(cell: &Self::Atomic, mask: Self, order: Ordering) -> Self {
+                cell.fetch_xor(mask, order)
+            }
+            #[inline(always)]
+            fn fetch_sub(cell: &Self::Atomic, value: Self, order: Ordering) -> Self {
+                cell.fetch_sub(value, order)
+            }
+            #[inline(always)]
+            fn exchange(
+                cell: &Self::Atomic,
+                old: Self,
+                new: Self,
+                success: Ordering,
+                failure: Ordering,
+            ) -> Result<Self, Self> {
+                cell.compare_exchange_weak(old, new, success, failure)
+            }
+            #[inline(always)]
+            fn with_mut<R>(cell: &mut Self::Atomic, f: impl FnOnce(&mut Self) -> R) -> R {
+                #[cfg(loom)]
+                {
+                    cell.with_mut(f)
+                }
+                #[cfg(not(loom))]
+                {
+                    f(cell.get_mut())
+                }
+            }
+            #[inline(always)]
+            fn into_inner(cell: Self::Atomic) -> Self {
+                cell.into_inner()
+            }
+        }
+    )*};
+}
+
+words!(u8 AtomicU8, u16 AtomicU16, u32 AtomicU32, usize AtomicUsize);
+#[cfg(any(loom, feature = "portable-atomic", target_has_atomic = "64"))]
+words!(u64 AtomicU64);

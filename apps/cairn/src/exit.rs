@@ -1,0 +1,64 @@
+//! Exit codes, and the one place where an error becomes one.
+
+use std::fmt;
+use std::io::{self, Write as _};
+use std::process::ExitCode;
+
+/// Done, and all checks held.
+pub(crate) const DONE: u8 = 0;
+/// Ran, and a check failed, data was wrong or an I/O error came through.
+pub(crate) const FAILED: u8 = 1;
+/// Bad usage or unreadable input; nothing was run.
+pub(crate) const USAGE: u8 = 2;
+
+/// An error of work that had begun, as opposed to one in what was asked for.
+#[derive(Debug)]
+pub(crate) struct Failed(pub(crate) anyhow::Error);
+
+impl fmt::Display for Failed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl std::error::Error for Failed {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        self.0.source()
+    }
+}
+
+/// Turns the outcome of a command into the exit code, and says what went wrong.
+pub(crate) fn report(outcome: anyhow::Result<u8>) -> ExitCode {
+    let error = match outcome {
+        Ok(code) => return ExitCode::from(code),
+        Err(error) => error,
+    };
+    if closed_pipe(&error) {
+        return ExitCode::from(DONE);
+    }
+    let code = if error.is::<Failed>() { FAILED } else { USAGE };
+    // stderr may be closed as well; the exit code still tells.
+    let _ = writeln!(io::stderr(), "cairn: {error:#}");
+    ExitCode::from(code)
+}
+
+/// Nobody reads the results any more, which is the reader's choice.
+fn closed_pipe(error: &anyhow::Error) -> bool {
+    error
+        .chain()
+        .filter_map(|cause| cause.downcast_ref::<io::Error>())
+        .any(|error| error.kind() == io::ErrorKind::BrokenPipe)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_closed_pipe_is_success_and_nothing_else_is() {
+        let pipe = anyhow::Error::from(io::Error::from(io::ErrorKind::BrokenPipe)).context("results");
+        assert!(closed_pipe(&pipe));
+        assert!(!closed_pipe(&anyhow::anyhow!("no such scenario")));
+        assert!(anyhow::Error::from(Failed(anyhow::anyhow!("data was wrong"))).is::<Failed>());
+    }
+}

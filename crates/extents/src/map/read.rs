@@ -41,6 +41,11 @@ impl ExtentMap {
         Some(hit)
     }
 
+    /// Marks the entry that contains `lblk` as referenced, as a look-up does, but counts nothing.
+    pub fn touch(&self, lblk: u32) {
+        self.write().map.lookup(lblk);
+    }
+
     /// The entry that contains `lblk`. Counts nothing, marks nothing.
     pub fn containing(&self, lblk: u32) -> Option<Extent> {
         self.read().map.containing(lblk)

@@ -1,6 +1,38 @@
 #![doc = include_str!("../README.md")]
 #![forbid(unsafe_code)]
 
+mod compare;
+mod duration;
+mod engine;
+mod file;
+mod fio;
+mod fio_error;
+mod lab;
+mod latency;
+mod layout;
+mod load;
+mod look;
+mod permute;
+mod policy;
+mod recorder;
+mod registry;
 mod sample;
+mod sampler;
+mod scenario;
+mod shared;
+mod student;
+mod summary;
+mod switches;
 
+pub use duration::parse_duration;
+pub use fio::ground::On;
+pub use fio_error::FioError;
+pub use lab::{Lab, LabError, Options};
+pub use policy::{POLICY_KEYS, Policies, PolicyError, PolicyInfo};
+pub use registry::{Listed, Registry, RegistryError};
 pub use sample::*;
+pub use scenario::{FioSource, PresetInfo, Scenario, ScenarioError, WorkloadKind, WorkloadSpec};
+pub use summary::{
+    CounterSummary, FlagSummary, LatencySummary, PolicySummary, SUMMARY_SCHEMA_VERSION, Summary,
+    WorkloadSummary,
+};

@@ -1,0 +1,277 @@
+//! Which options act here. What does not act is refused by its name, never dropped in silence.
+
+use cairn_fio::job::{
+    Distribution, EngineClass, ErrorMask, Fallocate, FileServiceType, Job, SubmitMode,
+};
+use cairn_fio::options::Tier;
+use cairn_fio::{Given, Plan};
+
+use crate::fio_error::FioError;
+
+/// Options that this engine acts on.
+const ACTS: &[&str] = &[
+    "allow_file_create",
+    "allrandrepeat",
+    "bs",
+    "bs_unaligned",
+    "bsrange",
+    "bssplit",
+    "buffer_pattern",
+    "clat_percentiles",
+    "continue_on_error",
+    "description",
+    "directory",
+    "disable_bw_measurement",
+    "disable_clat",
+    "disable_lat",
+    "disable_slat",
+    "disk_util",
+    "end_fsync",
+    "fallocate",
+    "fdatasync",
+    "file_service_type",
+    "filename",
+    "filename_format",
+    "filesize",
+    "fsync",
+    "fsync_on_close",
+    "group_reporting",
+    "gtod_reduce",
+    "io_size",
+    "iodepth",
+    "ioengine",
+    "kb_base",
+    "lat_percentiles",
+    "loops",
+    "name",
+    "new_group",
+    "norandommap",
+    "nrfiles",
+    "number_ios",
+    "numjobs",
+    "offset",
+    "offset_align",
+    "offset_increment",
+    "overwrite",
+    "percentile_list",
+    "ramp_time",
+    "randrepeat",
+    "randseed",
+    "refill_buffers",
+    "runtime",
+    "rw",
+    "rw_sequencer",
+    "rwmixread",
+    "rwmixwrite",
+    "scramble_buffers",
+    "significant_figures",
+    "size",
+    "slat_percentiles",
+    "startdelay",
+    "stats",
+    "stonewall",
+    "sync",
+    "thread",
+    "time_based",
+    "unified_rw_reporting",
+    "unit_base",
+    "zero_buffers",
+];
+
+/// Options that say something which holds here anyway, or about things there are none of, each with
+/// the reason that is noted.
+const MOOT: &[(&str, &str)] = &[
+    (
+        "atomic",
+        "there is no page cache and no torn sector to protect from",
+    ),
+    (
+        "buffered",
+        "there is no page cache: buffered I/O goes straight to the stack",
+    ),
+    ("direct", ""),
+    ("invalidate", "there is no page cache"),
+    ("iodepth_batch", "the queue completes inline"),
+    ("iodepth_batch_complete_max", "the queue completes inline"),
+    ("iodepth_batch_complete_min", "the queue completes inline"),
+    ("iodepth_low", "the queue completes inline"),
+    ("mem", "buffers come from the allocator"),
+    ("openfiles", "a file of a stack costs no descriptor"),
+    ("pre_read", "there is no page cache"),
+    (
+        "random_generator",
+        "one generator serves all; a random map is a permutation",
+    ),
+    (
+        "serialize_overlap",
+        "I/Os of one job do not overlap in time when the queue completes inline",
+    ),
+    ("softrandommap", "a random map takes no memory"),
+    ("unlink", "files live as long as the run"),
+    ("unlink_each_loop", "files live as long as the run"),
+    ("verify_state_save", "nothing is verified"),
+];
+
+/// Checks a job's options and says what is noted.
+///
+/// # Errors
+/// The first option that does not act, or value that does not.
+pub(crate) fn accept(plan: &Plan, job: &Job, note: &mut dyn FnMut(String)) -> Result<(), FioError> {
+    for tier in [Tier::Must, Tier::Next] {
+        for (given, _) in plan.changing(job, tier) {
+            if ACTS.contains(&given.name) {
+                continue;
+            }
+            match MOOT.iter().find(|(name, _)| *name == given.name) {
+                Some((_, "")) => {}
+                Some((name, why)) => note(format!("{name}: no effect, {why}")),
+                None => return Err(not_yet(job, &given)),
+            }
+        }
+    }
+    values(job)
+}
+
+fn not_yet(job: &Job, given: &Given) -> FioError {
+    let why = match given.name {
+        "rate" | "rate_iops" | "rate_min" | "rate_iops_min" | "thinktime" => {
+            "pacing does not act yet; leave it out to run at full speed"
+        }
+        name if name.starts_with("verify") || name == "do_verify" => {
+            "verification does not act yet; leave it out to run the same I/Os unchecked"
+        }
+        name if name.starts_with("write_") && name.ends_with("_log") => {
+            "logs are not written yet; leave it out, the summary does not need it"
+        }
+        _ => "does not act yet; leave it out if the rest of the job is meaningful without it",
+    };
+    FioError::option(&job.name, given.name, why)
+}
+
+/// Values of options that act, but not with every value.
+fn values(job: &Job) -> Result<(), FioError> {
+    let refuse = |option: &str, why: &str| Err(FioError::option(&job.name, option, why));
+    match job.queue.ioengine.class() {
+        EngineClass::Queue | EngineClass::Call | EngineClass::Mapped | EngineClass::Null => {}
+        EngineClass::Cpu => {
+            return refuse(
+                "ioengine",
+                "cpuio does no I/O; take null for the cost of the engine",
+            );
+        }
+        EngineClass::Metadata => {
+            return refuse(
+                "ioengine",
+                "operations on names need a file system, which the flat file layer is not",
+            );
+        }
+        EngineClass::Nbd => {
+            return refuse(
+                "ioengine",
+                "the NBD client is not there; take libaio with --stack",
+            );
+        }
+        EngineClass::Outside => {
+            return refuse(
+                "ioengine",
+                "needs something outside a storage stack; take libaio, psync or null",
+            );
+        }
+    }
+    if job.random.distribution != Distribution::Uniform {
+        return refuse("random_distribution", "only `random` acts yet");
+    }
+    if job.queue.submit_mode == SubmitMode::Offload {
+        return refuse("io_submit_mode", "only `inline` acts");
+    }
+    if !matches!(
+        job.files.service.kind,
+        FileServiceType::Random | FileServiceType::RoundRobin | FileServiceType::Sequential
+    ) {
+        return refuse(
+            "file_service_type",
+            "random, roundrobin and sequential act; the drawn kinds do not yet",
+        );
+    }
+    if job.durability.fsync > 0 && job.durability.fdatasync > 0 {
+        return refuse(
+            "fdatasync",
+            "give either fsync or fdatasync; both are one flush here",
+        );
+    }
+    if job.control.continue_on_error == ErrorMask::Verify {
+        return refuse(
+            "continue_on_error",
+            "nothing is verified yet; take io or all",
+        );
+    }
+    if !job.files.allow_file_create {
+        return refuse(
+            "allow_file_create",
+            "every file is made when the run begins, none exists before",
+        );
+    }
+    if job.files.fallocate == Fallocate::Truncate {
+        return refuse("fallocate", "none, native, posix and keep act");
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(text: &str) -> (Result<(), FioError>, Vec<String>) {
+        let plan = cairn_fio::parse_job_text("test", &format!("[j]\nsize=1m\n{text}\n")).unwrap();
+        let mut notes = Vec::new();
+        let result = accept(&plan, &plan.jobs[0], &mut |n| notes.push(n));
+        (result, notes)
+    }
+
+    #[test]
+    fn what_does_not_act_is_refused_by_name() {
+        for (text, option) in [
+            ("rate=1m", "rate"),
+            ("verify=md5", "verify"),
+            ("write_lat_log=x", "write_lat_log"),
+            ("random_distribution=zipf:1.2", "random_distribution"),
+            ("thinktime=10", "thinktime"),
+            ("ioengine=filecreate", "ioengine"),
+            ("flow=3", "flow"),
+            ("fsync=1\nfdatasync=2", "fdatasync"),
+            ("io_submit_mode=offload", "io_submit_mode"),
+            ("cpus_allowed=0", "cpus_allowed"),
+        ] {
+            let (result, _) = check(text);
+            let message = result.unwrap_err().to_string();
+            assert!(
+                message.contains(&format!("`{option}`")),
+                "{text}: {message}"
+            );
+        }
+    }
+
+    #[test]
+    fn what_holds_anyway_is_noted() {
+        let (result, notes) = check("iodepth_low=4\nserialize_overlap=1\ndirect=1\niodepth=8");
+        result.unwrap();
+        assert_eq!(notes.len(), 2, "{notes:?}");
+        assert!(notes[0].contains("no effect") && notes[1].contains("no effect"));
+    }
+
+    #[test]
+    fn defaults_written_out_are_no_change() {
+        let (result, notes) = check("rate_process=linear\nverify=0\nrandom_distribution=random");
+        result.unwrap();
+        assert!(notes.is_empty());
+    }
+
+    #[test]
+    fn every_name_in_the_lists_is_an_option() {
+        for name in ACTS.iter().chain(MOOT.iter().map(|(name, _)| name)) {
+            // `buffered` is kept for the day when it is told from `direct`.
+            let def = cairn_fio::options::find(name);
+            assert!(def.is_some(), "{name}");
+        }
+    }
+}

@@ -1,0 +1,438 @@
+//! From a plan to clones that are ready to run.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use cairn_block::Stack;
+use cairn_fio::Plan;
+use cairn_fio::job::{Amount, Ddir, ErrorMask, Fallocate, FileServiceType, Job, RwMode, SyncIo};
+use cairn_fio::plan::JobClone;
+
+use super::ground::{Need, On};
+use crate::engine::fill::{Fill, Filler};
+use crate::engine::generate::{Generator, Params, Region, Service, mix};
+use crate::engine::run::{Sequence, Source, Worker};
+use crate::engine::target::Target;
+use crate::file::Fresh;
+use crate::fio_error::FioError;
+use crate::recorder::{Cell, DIRS, Epoch, Recorder, SYNC};
+
+/// Most threads a run may have.
+const MAX_THREADS: usize = 4096;
+
+/// Largest block a job may use: a buffer of this size is held by each worker.
+const MAX_BLOCK: u64 = 1 << 30;
+
+/// fio's seed where none is given.
+const DEFAULT_SEED: u64 = 0x89;
+
+/// One thread of the run before its files exist.
+#[derive(Debug, Clone)]
+pub(crate) struct CloneNeeds {
+    pub(crate) clone: JobClone,
+    /// Paths with the region of each that is worked on.
+    pub(crate) files: Vec<(String, Region)>,
+}
+
+/// Where a path lives when nobody said: fio's device engines and paths below /dev are devices.
+pub(crate) fn default_on(job: &Job, path: &str) -> On {
+    if path.starts_with("/dev/") || job.queue.ioengine.is_device_engine() {
+        On::Device
+    } else {
+        On::File
+    }
+}
+
+/// The files and regions of every clone. `len` gives the length of the device a path will be a window
+/// of, if that is known.
+///
+/// # Errors
+/// Sizes that cannot be.
+pub(crate) fn needs(
+    plan: &Plan,
+    len: impl Fn(&str) -> Option<u64>,
+) -> Result<Vec<CloneNeeds>, FioError> {
+    let mut all = Vec::new();
+    for clone in plan.clones() {
+        let Some(job) = plan.jobs.get(clone.job) else {
+            continue;
+        };
+        all.push(CloneNeeds {
+            clone,
+            files: files_of(job, clone.sub, &len)?,
+        });
+    }
+    if all.is_empty() {
+        return Err(FioError::NoJobs);
+    }
+    Ok(all)
+}
+
+fn files_of(
+    job: &Job,
+    sub: u32,
+    len: &impl Fn(&str) -> Option<u64>,
+) -> Result<Vec<(String, Region)>, FioError> {
+    let count = job.files.count();
+    let unit = job.min_block().max(1);
+    if job.max_block() > MAX_BLOCK {
+        return Err(FioError::option(
+            &job.name,
+            "bs",
+            format!(
+                "{} is above the largest block, {MAX_BLOCK}",
+                job.max_block()
+            ),
+        ));
+    }
+    let mut sizes = fastrand::Rng::with_seed(mix(DEFAULT_SEED, u64::from(sub), 1));
+    (0..count)
+        .map(|index| {
+            let path = job.files.path(&job.name, sub, index);
+            let whole = len(&path);
+            let percent_of = |amount: Amount, option: &str| match (amount, whole) {
+                (Amount::Bytes(n), _) => Ok(n),
+                (share, Some(whole)) => Ok(share.of(whole)),
+                (_, None) => Err(FioError::option(
+                    &job.name,
+                    option,
+                    "a share needs a device of known size: give bytes, or a stack with --stack",
+                )),
+            };
+            let base = match job.extent.offset {
+                Some(offset) => percent_of(offset, "offset")?,
+                None => 0,
+            };
+            let step = match job.extent.offset_increment {
+                Some(step) => percent_of(step, "offset_increment")?,
+                None => 0,
+            };
+            let align = match job.extent.offset_align {
+                0 => unit,
+                n => n,
+            };
+            let start = step.saturating_mul(u64::from(sub)).saturating_add(base);
+            let start = start - start % align;
+            let size = match (job.files.filesize, job.extent.size, whole) {
+                (Some((lo, hi)), _, _) if lo >= hi => lo,
+                (Some((lo, hi)), _, _) => sizes.u64(lo..=hi),
+                (None, Some(size), _) => percent_of(size, "size")? / u64::from(count),
+                (None, None, Some(whole)) => whole.saturating_sub(start),
+                (None, None, None) => {
+                    return Err(FioError::option(
+                        &job.name,
+                        "size",
+                        "is missing, and there is no device of known size to take it from",
+                    ));
+                }
+            };
+            let size = size - size % unit;
+            if size == 0 {
+                return Err(FioError::job(
+                    &job.name,
+                    format!("{path}: its share of the size is below one block of {unit} bytes"),
+                ));
+            }
+            if start.checked_add(size).is_none() {
+                return Err(FioError::option(
+                    &job.name,
+                    "offset",
+                    "offset and size pass 2^64",
+                ));
+            }
+            Ok((path, Region { start, len: size }))
+        })
+        .collect()
+}
+
+/// What all clones together ask of each path, in the order of first use.
+pub(crate) fn merge(plan: &Plan, clones: &[CloneNeeds], on: Option<On>) -> Vec<Need> {
+    let mut needs: Vec<Need> = Vec::new();
+    for clone in clones {
+        let Some(job) = plan.jobs.get(clone.clone.job) else {
+            continue;
+        };
+        let read = job.access.rw.has(Ddir::Read) || job.files.overwrite;
+        for (path, region) in &clone.files {
+            let bytes = region.start.saturating_add(region.len);
+            match needs.iter_mut().find(|n| n.path == *path) {
+                Some(need) => {
+                    need.bytes = need.bytes.max(bytes);
+                    need.read |= read;
+                    if read {
+                        need.fresh = Fresh::Written;
+                    }
+                }
+                None => needs.push(Need {
+                    path: path.clone(),
+                    on: on.unwrap_or_else(|| default_on(job, path)),
+                    bytes,
+                    fresh: if read {
+                        Fresh::Written
+                    } else {
+                        fresh(plan, job)
+                    },
+                    read,
+                }),
+            }
+        }
+    }
+    needs
+}
+
+/// A file is laid out unless the job says how it is to be allocated.
+fn fresh(plan: &Plan, job: &Job) -> Fresh {
+    let said = plan
+        .effective(job)
+        .iter()
+        .any(|(g, _)| g.name == "fallocate");
+    match (said, job.files.fallocate) {
+        (false, _) => Fresh::Written,
+        (true, Fallocate::None) => Fresh::Hole,
+        (true, _) => Fresh::Unwritten,
+    }
+}
+
+/// How the clones of a run are made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Making {
+    /// Mixed into every seed.
+    pub(crate) seed: u64,
+    /// Jobs go on until they are stopped, whatever their size.
+    pub(crate) for_ever: bool,
+}
+
+/// One thread of the run, ready to be started any number of times.
+pub(crate) struct CloneSpec {
+    pub(crate) clone: JobClone,
+    pub(crate) name: String,
+    params: Params,
+    targets: Arc<[Target]>,
+    fill: Fill,
+    buf_len: usize,
+    flush_every: u32,
+    durable: bool,
+    clock: bool,
+    go_on: [bool; DIRS],
+    used: [bool; DIRS],
+    /// Workers that share the sequence: the depth, where the stack has latency of its own.
+    lanes: usize,
+    pub(crate) end_flush: bool,
+    pub(crate) start_delay: Duration,
+}
+
+/// Makes the clones of a plan over the targets that `target` finds.
+///
+/// # Errors
+/// A file of a pattern that cannot be read, or too many threads.
+pub(crate) fn specs(
+    plan: &Plan,
+    clones: Vec<CloneNeeds>,
+    making: Making,
+    target: impl Fn(&str) -> Option<(Target, bool)>,
+) -> Result<Vec<CloneSpec>, FioError> {
+    let mut specs = Vec::with_capacity(clones.len());
+    let mut threads = 0;
+    for CloneNeeds { clone, files } in clones {
+        let Some(job) = plan.jobs.get(clone.job) else {
+            continue;
+        };
+        let mut targets = Vec::new();
+        let mut regions = Vec::new();
+        let mut slow = false;
+        for (path, region) in files {
+            let found = if job.queue.ioengine.class() == cairn_fio::job::EngineClass::Null {
+                Some((Target::Null, false))
+            } else {
+                target(&path)
+            };
+            // Every path was made before; one that was not would be a slip of this crate.
+            let Some((target, latency)) = found else {
+                return Err(FioError::job(&job.name, format!("{path} was not made")));
+            };
+            slow |= latency;
+            targets.push(target);
+            regions.push(region);
+        }
+        let depth = usize::try_from(job.queue.effective_depth()).unwrap_or(usize::MAX);
+        let lanes = if slow { depth } else { 1 };
+        threads += lanes.min(MAX_THREADS + 1);
+        if threads > MAX_THREADS {
+            return Err(FioError::job(
+                &job.name,
+                format!("the run needs more than {MAX_THREADS} threads: lower numjobs or iodepth"),
+            ));
+        }
+        specs.push(spec(job, clone, making, targets, regions, lanes)?);
+    }
+    Ok(specs)
+}
+
+fn spec(
+    job: &Job,
+    clone: JobClone,
+    making: Making,
+    targets: Vec<Target>,
+    regions: Vec<Region>,
+    lanes: usize,
+) -> Result<CloneSpec, FioError> {
+    let fill = Fill::new(&job.buffers).map_err(|(path, source)| FioError::HostFile {
+        job: job.name.clone(),
+        path,
+        source,
+    })?;
+    let area: u64 = regions.iter().map(|r| r.len).sum();
+    let time_based = job.control.time_based && job.control.runtime > Duration::ZERO;
+    let once = match job.extent.io_size {
+        Some(Amount::Bytes(n)) => n,
+        Some(share) => share.of(area),
+        None => area,
+    };
+    let total = (!making.for_ever && !time_based)
+        .then(|| once.saturating_mul(u64::from(job.control.loops.max(1))));
+    let seed = if job.random.randrepeat || job.random.allrandrepeat {
+        job.random.randseed.unwrap_or(DEFAULT_SEED)
+    } else {
+        fastrand::u64(..)
+    };
+    let seed = mix(seed, u64::from(clone.thread), making.seed);
+    let every = |default: u64| match job.files.service.parameter {
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "a count of I/Os, at least one; the cast saturates"
+        )]
+        Some(n) if n >= 1.0 => n as u64,
+        _ => default,
+    };
+    let service = match job.files.service.kind {
+        FileServiceType::Sequential => Service::Sequential,
+        FileServiceType::Random => Service::Random(every(1)),
+        _ => Service::RoundRobin(every(1)),
+    };
+    let (low, high) = job.control.startdelay;
+    let start_delay = if high > low {
+        low + (high - low).mul_f64(fastrand::Rng::with_seed(mix(seed, 2, 0)).f64())
+    } else {
+        low
+    };
+    let rw = job.access.rw;
+    let clock = !(job.report.disable_clat && job.report.disable_lat);
+    let mut used = [false; DIRS];
+    if clock {
+        for (slot, dir) in used.iter_mut().zip(Ddir::ALL) {
+            *slot = rw.has(dir);
+        }
+        let flush_every = job.durability.fsync.max(job.durability.fdatasync);
+        let flushes = flush_every > 0 || job.durability.end_fsync || job.durability.fsync_on_close;
+        if let Some(slot) = used.get_mut(SYNC) {
+            *slot = flushes;
+        }
+    }
+    Ok(CloneSpec {
+        clone,
+        name: job.name.clone(),
+        params: Params {
+            access: job.access.clone(),
+            norandommap: job.random.norandommap,
+            regions,
+            service,
+            total,
+            number_ios: job.extent.number_ios,
+            seed,
+        },
+        targets: targets.into(),
+        fill,
+        buf_len: usize::try_from(job.max_block()).unwrap_or(usize::MAX),
+        flush_every: job.durability.fsync.max(job.durability.fdatasync),
+        durable: job.durability.sync != SyncIo::None,
+        clock,
+        go_on: go_on(job.control.continue_on_error),
+        used,
+        lanes,
+        end_flush: job.durability.end_fsync || job.durability.fsync_on_close,
+        start_delay,
+    })
+}
+
+fn go_on(mask: ErrorMask) -> [bool; DIRS] {
+    match mask {
+        ErrorMask::None | ErrorMask::Verify => [false; DIRS],
+        ErrorMask::Read => [true, false, false, false],
+        ErrorMask::Write => [false, true, false, true],
+        ErrorMask::Io | ErrorMask::All => [true; DIRS],
+    }
+}
+
+impl CloneSpec {
+    /// Workers with their cells; the first of them ends the job with its last flush.
+    pub(crate) fn workers(&self, epoch: &Arc<Epoch>) -> Vec<(Worker, Arc<Cell>)> {
+        let sequence = || Sequence::new(Generator::new(self.params.clone()), self.flush_every);
+        let mut sources: Vec<Source> = if self.lanes == 1 {
+            vec![Source::Own(sequence())]
+        } else {
+            let shared = Arc::new(Mutex::new(sequence()));
+            (0..self.lanes)
+                .map(|_| Source::Shared(Arc::clone(&shared)))
+                .collect()
+        };
+        sources
+            .drain(..)
+            .enumerate()
+            .map(|(lane, source)| {
+                let (recorder, cell) = Recorder::new(epoch, self.used);
+                let seed = mix(self.params.seed, lane as u64, 3);
+                let worker = Worker {
+                    source,
+                    targets: Arc::clone(&self.targets),
+                    filler: Filler::new(self.buf_len, self.fill.clone(), seed),
+                    recorder,
+                    clock: self.clock,
+                    durable: self.durable,
+                    go_on: self.go_on,
+                };
+                (worker, cell)
+            })
+            .collect()
+    }
+
+    pub(crate) fn lanes(&self) -> usize {
+        self.lanes
+    }
+
+    /// Every I/O error is counted and the next I/O tried.
+    pub(crate) fn never_give_up(&mut self) {
+        self.go_on = [true; DIRS];
+    }
+}
+
+/// Whether a layer of the stack takes its time on purpose, so that a queue in front of it makes sense.
+pub(crate) fn has_latency(stack: &Stack) -> bool {
+    const SLOW: &[&str] = &["delay", "rate", "pause", "nbd"];
+    stack
+        .spec()
+        .nodes()
+        .iter()
+        .any(|node| SLOW.contains(&node.name.as_str()))
+}
+
+/// What a job does, in a few words.
+pub(crate) fn about(job: &Job) -> String {
+    let size = |n: u64| {
+        if n >= 1 << 20 && n % (1 << 20) == 0 {
+            format!("{} MiB", n >> 20)
+        } else if n >= 1024 && n % 1024 == 0 {
+            format!("{} KiB", n >> 10)
+        } else {
+            format!("{n} B")
+        }
+    };
+    let (min, max) = (job.min_block(), job.max_block());
+    let block = if min == max {
+        size(min)
+    } else {
+        format!("{} to {}", size(min), size(max))
+    };
+    let rw: RwMode = job.access.rw;
+    format!("fio {rw} {block}")
+}

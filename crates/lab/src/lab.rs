@@ -1,0 +1,419 @@
+//! The lab: a composed stack, workloads on it, and a sampler that looks at both.
+
+use std::collections::BTreeMap;
+use std::error::Error;
+use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::Ordering;
+use std::sync::mpsc::{self, Receiver, Sender};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use crate::engine::run::Stop;
+use crate::fio_error::FioError;
+use crate::load::{self, Job, Load};
+use crate::policy::{Policies, PolicyError};
+use crate::recorder::Cell;
+use crate::registry::Registry;
+use crate::sample::Sample;
+use crate::sampler::{CHANNEL, Command, Sampler};
+use crate::scenario::Scenario;
+use crate::shared::Shared;
+use crate::summary::{Ending, PolicySummary, Summary};
+
+/// How long the lab waits for workers that were told to stop: far longer than any operation on a
+/// healthy stack takes.
+const PATIENCE: Duration = Duration::from_secs(3);
+
+/// Stack of a worker thread.
+const WORKER_STACK: usize = 256 << 10;
+
+/// How a lab is run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Options {
+    /// Count the sets of every flag word. The counting costs about as much as a set itself, so timed
+    /// comparisons run without.
+    pub probe: bool,
+    /// Time between two samples.
+    pub interval: Duration,
+}
+
+impl Default for Options {
+    /// Probe on, ten samples a second.
+    fn default() -> Self {
+        Self {
+            probe: true,
+            interval: Duration::from_millis(100),
+        }
+    }
+}
+
+/// A running lab. Dropping it stops everything too, without the summary.
+///
+/// # Examples
+/// ```
+/// use std::time::Duration;
+/// use cairn_lab::{Lab, Options, Registry, Scenario};
+///
+/// let scenario = Scenario::preset("creat-clo").expect("a preset");
+/// let lab = Lab::start(scenario, &Registry::default(), Options::default())?;
+/// let samples = lab.take_samples().expect("the first to ask");
+/// let sample = samples.recv_timeout(Duration::from_secs(5))?;
+/// assert_eq!(&*sample.workloads[0].name, "creat-clo");
+/// let summary = lab.finish();
+/// assert!(summary.workloads[0].ops > 0);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct Lab {
+    scenario: Scenario,
+    stack_spec: String,
+    policies: Policies,
+    shared: Arc<Shared>,
+    loads: Vec<Load>,
+    running: Mutex<Running>,
+    samples: Mutex<Option<Receiver<Arc<Sample>>>>,
+    commands: Sender<Command>,
+    sampler: Option<JoinHandle<()>>,
+}
+
+#[derive(Default)]
+struct Running {
+    threads: Vec<JoinHandle<()>>,
+    stuck: usize,
+}
+
+impl Lab {
+    /// Composes the scenario's stack, starts its workloads and the sampler.
+    ///
+    /// # Errors
+    /// [`LabError`] when the scenario names something that does not exist or cannot be had. Nothing
+    /// runs then.
+    pub fn start(
+        scenario: Scenario,
+        registry: &Registry,
+        options: Options,
+    ) -> Result<Self, LabError> {
+        let built = load::build(&scenario, registry, &options)?;
+        let arms = arms(&built.policies, &scenario.policies)?;
+        let entries = built
+            .policies
+            .into_iter()
+            .zip(arms)
+            .map(|((info, apply), arm)| (info, apply, arm))
+            .collect();
+        let policies = Policies::new(entries);
+        let shared = Arc::new(built.shared);
+        let (out, samples) = mpsc::sync_channel(CHANNEL);
+        let (commands, inbox) = mpsc::channel();
+        let mut lab = Self {
+            stack_spec: shared.stack.spec().to_string(),
+            scenario,
+            policies: policies.clone(),
+            shared: Arc::clone(&shared),
+            loads: built.loads,
+            running: Mutex::new(Running::default()),
+            samples: Mutex::new(Some(samples)),
+            commands,
+            sampler: None,
+        };
+        lab.start_workload()?;
+        let interval = options.interval.max(Duration::from_millis(1));
+        let sampler = Sampler::new(shared, policies, out, interval, options.probe);
+        let thread = thread::Builder::new()
+            .name("sampler".to_owned())
+            .spawn(move || sampler.run(&inbox))
+            .map_err(LabError::Thread)?;
+        lab.sampler = Some(thread);
+        Ok(lab)
+    }
+
+    /// What runs.
+    pub fn scenario(&self) -> &Scenario {
+        &self.scenario
+    }
+
+    /// The stack in its canonical form.
+    pub fn stack(&self) -> &str {
+        &self.stack_spec
+    }
+
+    /// A handle on the live policies.
+    pub fn policies(&self) -> Policies {
+        self.policies.clone()
+    }
+
+    /// The channel that samples arrive on; `None` after the first call. A reader that falls behind by
+    /// more than 256 samples loses some, and they say so.
+    pub fn take_samples(&self) -> Option<Receiver<Arc<Sample>>> {
+        self.samples
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take()
+    }
+
+    /// Stops the workers and waits for them, a few seconds at most. The sampler goes on.
+    pub fn stop_workload(&self) {
+        let mut running = self.running();
+        self.stop_threads(&mut running);
+    }
+
+    fn stop_threads(&self, running: &mut Running) {
+        self.shared.stop();
+        let deadline = Instant::now() + PATIENCE;
+        for thread in running.threads.drain(..) {
+            while !thread.is_finished() && Instant::now() < deadline {
+                thread::sleep(Duration::from_micros(200));
+            }
+            if thread.is_finished() {
+                // A worker catches its panics itself.
+                let _ = thread.join();
+            } else {
+                running.stuck += 1;
+            }
+        }
+        for workload in &self.shared.workloads {
+            workload.retire();
+        }
+    }
+
+    /// Starts the workers from the beginning of their sequences, unless they run.
+    ///
+    /// # Errors
+    /// [`LabError::Thread`] if the system refuses a thread; nothing runs then.
+    pub fn start_workload(&self) -> Result<(), LabError> {
+        let mut running = self.running();
+        if self.shared.running() {
+            return Ok(());
+        }
+        // What is left of an earlier start has ended.
+        self.stop_threads(&mut running);
+        self.shared.forgive();
+        for index in 0..self.loads.len() {
+            if let Err(e) = self.start_load(index, &mut running) {
+                self.stop_threads(&mut running);
+                return Err(LabError::Thread(e));
+            }
+        }
+        Ok(())
+    }
+
+    fn start_load(&self, index: usize, running: &mut Running) -> std::io::Result<()> {
+        let (Some(load), Some(workload)) =
+            (self.loads.get(index), self.shared.workloads.get(index))
+        else {
+            return Ok(());
+        };
+        let stop = Arc::new(Stop::default());
+        let jobs: Vec<(Job, Arc<Cell>)> = load.jobs(&self.shared.epoch);
+        let cells = jobs.iter().map(|(_, cell)| Arc::clone(cell)).collect();
+        workload.start(cells, Arc::clone(&stop));
+        for (number, (job, _)) in jobs.into_iter().enumerate() {
+            let shared = Arc::clone(&self.shared);
+            let stop = Arc::clone(&stop);
+            workload.alive.fetch_add(1, Ordering::AcqRel);
+            let spawned = thread::Builder::new()
+                .name(format!("{}.{number}", workload.name))
+                .stack_size(WORKER_STACK)
+                .spawn(move || work(&shared, index, job, &stop));
+            match spawned {
+                Ok(thread) => running.threads.push(thread),
+                Err(e) => {
+                    workload.alive.fetch_sub(1, Ordering::AcqRel);
+                    return Err(e);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Begins all statistics again, with the next sample.
+    pub fn reset(&self) {
+        // The sampler ends only after the lab.
+        let _ = self.commands.send(Command::Reset);
+    }
+
+    /// Stops everything and sums up. Never takes longer than a few seconds: what does not stop by then
+    /// is counted and left behind.
+    pub fn finish(self) -> Summary {
+        let stuck_workers = {
+            let mut running = self.running();
+            self.stop_threads(&mut running);
+            running.stuck
+        };
+        let (reply, answer) = mpsc::channel();
+        let _ = self.commands.send(Command::Finish(reply));
+        let last = answer.recv_timeout(PATIENCE).ok();
+        let policies = self
+            .policies
+            .list()
+            .iter()
+            .enumerate()
+            .map(|(i, p)| PolicySummary {
+                name: p.name.clone(),
+                arm: p
+                    .arms
+                    .get(self.policies.arm(i))
+                    .cloned()
+                    .unwrap_or_default(),
+            })
+            .collect();
+        let ending = Ending {
+            scenario: self.scenario.name.clone(),
+            stack: self.stack_spec.clone(),
+            seed: self.scenario.seed,
+            seconds: last.as_ref().map_or(0.0, |l| l.ran.as_secs_f64()),
+            policies,
+            stuck_workers,
+        };
+        Summary::new(ending, last.as_ref().map(|l| &l.sample))
+    }
+
+    fn running(&self) -> MutexGuard<'_, Running> {
+        self.running.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Lab {
+    fn drop(&mut self) {
+        let mut running = std::mem::take(&mut *self.running());
+        self.stop_threads(&mut running);
+        // The sampler ends when nobody can send to it any more.
+        let (closed, _) = mpsc::channel();
+        self.commands = closed;
+        if let Some(sampler) = self.sampler.take() {
+            let _ = sampler.join();
+        }
+    }
+}
+
+impl fmt::Debug for Lab {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Lab")
+            .field("scenario", &self.scenario.name)
+            .field("stack", &self.stack_spec)
+            .field("policies", &self.policies)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The life of a worker thread: works, and says how it ended.
+fn work(shared: &Shared, index: usize, job: Job, stop: &Stop) {
+    let ended = catch_unwind(AssertUnwindSafe(|| job.run(stop)));
+    if let Some(workload) = shared.workloads.get(index) {
+        match ended {
+            Ok(Ok(())) => {}
+            Ok(Err(what)) => shared.fail(&format!("{}: {what}", workload.name)),
+            Err(panic) => {
+                let said = panic
+                    .downcast_ref::<&str>()
+                    .map(|s| (*s).to_owned())
+                    .or_else(|| panic.downcast_ref::<String>().cloned())
+                    .unwrap_or_else(|| "without a message".to_owned());
+                shared.fail(&format!("{}: a worker panicked: {said}", workload.name));
+            }
+        }
+        workload.alive.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+/// The arm each policy starts on.
+fn arms(
+    policies: &[(crate::policy::PolicyInfo, crate::policy::Apply)],
+    chosen: &BTreeMap<String, String>,
+) -> Result<Vec<usize>, LabError> {
+    let infos: Vec<_> = policies.iter().map(|(info, _)| info.clone()).collect();
+    let mut arms = vec![0; infos.len()];
+    for (slot, default) in arms.iter_mut().zip(crate::registry::DEFAULT_ARMS) {
+        *slot = default;
+    }
+    for (policy, arm) in chosen {
+        let (policy, arm) = crate::policy::resolve(&infos, policy, arm)?;
+        if let Some(slot) = arms.get_mut(policy) {
+            *slot = arm;
+        }
+    }
+    Ok(arms)
+}
+
+/// Why a lab did not start.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum LabError {
+    /// The stack could not be built.
+    Stack(cairn_block::BuildError),
+    /// The scenario names a policy or an arm that does not exist.
+    Policy(PolicyError),
+    /// The jobs of a workload cannot be read.
+    Jobs {
+        /// Name of the workload.
+        workload: String,
+        /// Why.
+        source: cairn_fio::ParseError,
+    },
+    /// The jobs of a workload cannot be run.
+    Fio {
+        /// Name of the workload.
+        workload: String,
+        /// Why.
+        source: FioError,
+    },
+    /// What a workload asks for cannot be.
+    Workload {
+        /// Name of the workload.
+        workload: String,
+        /// What is wrong, and what would be right.
+        message: String,
+    },
+    /// A thread could not be started.
+    Thread(std::io::Error),
+}
+
+impl LabError {
+    /// Whether the request was wrong, as opposed to something that broke.
+    pub fn is_usage(&self) -> bool {
+        match self {
+            Self::Fio { source, .. } => source.is_usage(),
+            Self::Thread(_) => false,
+            _ => true,
+        }
+    }
+}
+
+impl From<PolicyError> for LabError {
+    fn from(e: PolicyError) -> Self {
+        Self::Policy(e)
+    }
+}
+
+impl From<cairn_block::BuildError> for LabError {
+    fn from(e: cairn_block::BuildError) -> Self {
+        Self::Stack(e)
+    }
+}
+
+impl fmt::Display for LabError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Stack(e) => e.fmt(f),
+            Self::Policy(e) => e.fmt(f),
+            Self::Jobs { workload, source } => write!(f, "workload `{workload}`: {source}"),
+            Self::Fio { workload, source } => write!(f, "workload `{workload}`: {source}"),
+            Self::Workload { workload, message } => write!(f, "workload `{workload}`: {message}"),
+            Self::Thread(e) => write!(f, "starting a thread: {e}"),
+        }
+    }
+}
+
+impl Error for LabError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match self {
+            Self::Stack(e) => Some(e),
+            Self::Policy(e) => Some(e),
+            Self::Jobs { source, .. } => Some(source),
+            Self::Fio { source, .. } => Some(source),
+            Self::Workload { .. } => None,
+            Self::Thread(e) => Some(e),
+        }
+    }
+}

@@ -1,0 +1,318 @@
+//! What the sampler sees below the workloads: layers, extent cache, flag words, buffers.
+
+use std::sync::Arc;
+
+use cairn_block::Device;
+use cairn_extents::{ExtentMap, Kind, Reading};
+
+use crate::file::FlatFile;
+use crate::sample::{
+    BufferSample, Cell, CellStatus, CounterView, ExtentSample, FlagSample, LayerSample, SlotSample,
+    Strip, Unit, WorkloadSample,
+};
+use crate::sampler::Rates;
+use crate::shared::Shared;
+
+/// Cells of an extent strip.
+const CELLS: u32 = 512;
+
+/// Entries up to which a strip is drawn anew for every sample; larger maps are walked once a second.
+const CHEAP: u64 = 2048;
+
+/// What was seen.
+pub(crate) struct Seen {
+    pub(crate) layers: Vec<LayerSample>,
+    pub(crate) extents: ExtentSample,
+    pub(crate) flags: FlagSample,
+    pub(crate) buffers: BufferSample,
+}
+
+/// Remembers what is needed for rates and for counting from a reset.
+pub(crate) struct Look {
+    probe: bool,
+    rates: Rates,
+    base: Base,
+    before: (i64, i64),
+    strip: Option<Strip>,
+    strip_age: u32,
+    names: Vec<(Arc<str>, Device)>,
+}
+
+#[derive(Default)]
+struct Base {
+    hits: i64,
+    misses: i64,
+    slots: Vec<(i64, i64)>,
+}
+
+impl Look {
+    pub(crate) fn new(shared: &Shared, probe: bool) -> Self {
+        let names = shared
+            .stack
+            .devices()
+            .map(|(id, device)| (Arc::from(id), Arc::clone(device)))
+            .collect();
+        let mut look = Self {
+            probe,
+            rates: Rates::default(),
+            base: Base::default(),
+            before: (0, 0),
+            strip: None,
+            strip_age: 0,
+            names,
+        };
+        look.reset(shared);
+        let report = shared.cache.counters().report();
+        look.before = (report.hits.exact, report.misses.exact);
+        look
+    }
+
+    /// Counts begin again here.
+    pub(crate) fn reset(&mut self, shared: &Shared) {
+        let counters = shared.cache.counters();
+        let report = counters.report();
+        self.base = Base {
+            hits: report.hits.exact,
+            misses: report.misses.exact,
+            slots: counters
+                .slots()
+                .iter()
+                .map(|s| (s.hits, s.misses))
+                .collect(),
+        };
+    }
+
+    pub(crate) fn take(
+        &mut self,
+        shared: &Shared,
+        seconds: f64,
+        workloads: &[WorkloadSample],
+    ) -> Seen {
+        let extents = self.extents(shared, seconds);
+        let flags = FlagSample {
+            probe: self.probe,
+            ..FlagSample::default()
+        };
+        let buffers = BufferSample::default();
+        let mut layers = Vec::with_capacity(workloads.len() + self.names.len() + 2);
+        for w in workloads {
+            layers.push(LayerSample {
+                name: Arc::clone(&w.name),
+                per_s: Some(w.ops_per_s),
+                bytes_per_s: (w.unit == Unit::Io).then_some(w.bytes_per_s),
+                facts: vec![w.about.to_string(), format!("{} workers", w.workers)],
+            });
+        }
+        let looked = extents.hits.exact + extents.misses.exact;
+        layers.push(LayerSample {
+            name: Arc::from("extent cache"),
+            per_s: Some(extents.hits_per_s + extents.misses_per_s),
+            bytes_per_s: None,
+            facts: vec![
+                format!("{} extents", extents.objects.exact),
+                if looked > 0 {
+                    format!(
+                        "hit {:.1} %",
+                        100.0 * extents.hits.exact as f64 / looked as f64
+                    )
+                } else {
+                    "no look-ups".to_owned()
+                },
+            ],
+        });
+        for (name, device) in &self.names {
+            layers.push(layer(&mut self.rates, name, device, seconds));
+        }
+        Seen {
+            layers,
+            extents,
+            flags,
+            buffers,
+        }
+    }
+
+    fn extents(&mut self, shared: &Shared, seconds: f64) -> ExtentSample {
+        let counters = shared.cache.counters();
+        let report = counters.report();
+        let rate = |now: i64, before: i64| (now - before).max(0) as f64 / seconds;
+        let hits_per_s = rate(report.hits.exact, self.before.0);
+        let misses_per_s = rate(report.misses.exact, self.before.1);
+        self.before = (report.hits.exact, report.misses.exact);
+        let slots = counters
+            .slots()
+            .into_iter()
+            .enumerate()
+            .map(|(i, slot)| {
+                let base = self.base.slots.get(i).copied().unwrap_or_default();
+                let since = |now: i64, base: i64| u64::try_from(now - base).unwrap_or(0);
+                SlotSample {
+                    label: Arc::from(slot.label),
+                    hits: since(slot.hits, base.0),
+                    misses: since(slot.misses, base.1),
+                }
+            })
+            .collect();
+        if let Some(file) = &shared.first_file {
+            let cheap = u64::from(file.map().len()) <= CHEAP;
+            if self.strip.is_none() || cheap || self.strip_age >= 10 {
+                self.strip = Some(strip(file));
+                self.strip_age = 0;
+            }
+            self.strip_age += 1;
+        }
+        ExtentSample {
+            hits: view(report.hits, self.base.hits),
+            misses: view(report.misses, self.base.misses),
+            objects: view(report.all, 0),
+            reclaimable: view(report.reclaimable, 0),
+            hits_per_s,
+            misses_per_s,
+            slots,
+            batch: report.batch,
+            strip: self.strip.clone(),
+        }
+    }
+}
+
+fn view(reading: Reading, base: i64) -> CounterView {
+    CounterView {
+        exact: reading.exact - base,
+        approx: reading.approximate - base,
+        bound: u64::try_from(reading.bound).unwrap_or(0),
+    }
+}
+
+fn layer(rates: &mut Rates, name: &Arc<str>, device: &Device, seconds: f64) -> LayerSample {
+    const REQUESTS: &[&str] = &["reads", "writes", "flushes", "discards", "zeroes"];
+    const BYTES: &[&str] = &["read_bytes", "write_bytes"];
+    let stats = device.stats();
+    let mut sum = |names: &[&str]| {
+        let mut found = None;
+        for stat in names {
+            if let Some(now) = stats.get(stat) {
+                let step = rates.step(&format!("{name} {stat}"), now);
+                *found.get_or_insert(0) += step;
+            }
+        }
+        found.map(|n| n as f64 / seconds)
+    };
+    let per_s = sum(REQUESTS);
+    let bytes_per_s = sum(BYTES);
+    let facts = stats
+        .iter()
+        .filter(|s| s.value > 0 && !REQUESTS.contains(&s.name) && !BYTES.contains(&s.name))
+        .take(2)
+        .map(|s| match s.unit {
+            cairn_block::Unit::Bytes => format!(
+                "{} {:.1} MiB",
+                words(s.name),
+                s.value as f64 / (1 << 20) as f64
+            ),
+            cairn_block::Unit::Nanos => format!("{} {:.1} us", words(s.name), s.value as f64 / 1e3),
+            _ => format!("{} {}", words(s.name), s.value),
+        })
+        .collect();
+    LayerSample {
+        name: Arc::clone(name),
+        per_s,
+        bytes_per_s,
+        facts,
+    }
+}
+
+fn words(name: &str) -> String {
+    name.replace('_', " ")
+}
+
+/// Sums a file's entries up in cells of equal length.
+fn strip(file: &FlatFile) -> Strip {
+    let blocks = file.blocks();
+    let cells = CELLS.min(blocks).max(1);
+    let mut strip = Strip {
+        ino: file.ino(),
+        blocks,
+        block_size: 4096,
+        extents: 0,
+        written: 0,
+        unwritten: 0,
+        delayed: 0,
+        holes: 0,
+        cells: Vec::new(),
+    };
+    let mut share = vec![[0_u32; 5]; cells as usize];
+    fill(file.map(), blocks, cells, &mut strip, &mut share);
+    let bound = |cell: u32| u64::from(cell) * u64::from(blocks) / u64::from(cells);
+    strip.cells = share
+        .iter()
+        .zip(0..cells)
+        .map(|(known, i)| {
+            let len = bound(i + 1) - bound(i);
+            let sum: u64 = known.iter().skip(1).map(|n| u64::from(*n)).sum();
+            let mut all = known.map(u64::from);
+            if let Some(unknown) = all.first_mut() {
+                *unknown = len.saturating_sub(sum);
+            }
+            let (status, _) = all
+                .iter()
+                .zip(STATUSES)
+                .map(|(n, status)| (status, *n))
+                .max_by_key(|(_, n)| *n)
+                .unwrap_or((CellStatus::Unknown, 0));
+            Cell {
+                status,
+                mixed: all.iter().filter(|n| **n > 0).count() > 1,
+            }
+        })
+        .collect();
+    strip
+}
+
+const STATUSES: [CellStatus; 5] = [
+    CellStatus::Unknown,
+    CellStatus::Written,
+    CellStatus::Unwritten,
+    CellStatus::Delayed,
+    CellStatus::Hole,
+];
+
+fn fill(map: &ExtentMap, blocks: u32, cells: u32, strip: &mut Strip, share: &mut [[u32; 5]]) {
+    let per = |block: u64| block * u64::from(cells) / u64::from(blocks.max(1));
+    for extent in map.iter_from(0) {
+        let end = extent.end().min(blocks);
+        let len = u64::from(end.saturating_sub(extent.lblk));
+        strip.extents += 1;
+        let slot = match extent.status.kind() {
+            Kind::Written => {
+                strip.written += len;
+                1
+            }
+            Kind::Unwritten => {
+                strip.unwritten += len;
+                2
+            }
+            Kind::Delayed | Kind::DelayedUnwritten => {
+                strip.delayed += len;
+                3
+            }
+            Kind::Hole => {
+                strip.holes += len;
+                4
+            }
+        };
+        let mut at = extent.lblk;
+        while at < end {
+            let cell = per(u64::from(at));
+            // First block of the next cell: the smallest that divides into it.
+            let next = ((cell + 1) * u64::from(blocks)).div_ceil(u64::from(cells));
+            let next = u32::try_from(next).unwrap_or(end).min(end).max(at + 1);
+            if let Some(count) = usize::try_from(cell)
+                .ok()
+                .and_then(|c| share.get_mut(c))
+                .and_then(|c| c.get_mut(slot))
+            {
+                *count += next - at;
+            }
+            at = next;
+        }
+    }
+}

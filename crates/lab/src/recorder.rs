@@ -1,0 +1,383 @@
+//! What one worker counts and records, and how the sampler reads it.
+//!
+//! Counters: atomics on the worker's own cache lines, written by the worker alone with a load and a
+//! store, read by anybody.
+//!
+//! Latencies: the worker owns a histogram outright. When the sampler wants to see it, it raises an
+//! epoch; the worker notices at its next operation (one relaxed load of a line that is written ten
+//! times a second) and exchanges its histogram for an empty one. The exchange goes through a mutex
+//! that the worker only ever tries: if the sampler holds it just then, the worker goes on recording
+//! and hands over at the next epoch. So no worker waits and none allocates.
+
+use std::mem;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, TryLockError};
+use std::time::Instant;
+
+use crate::latency::{Hist, LONGEST, new_hist};
+
+/// Counters of one direction, written by one thread.
+#[derive(Debug, Default)]
+pub(crate) struct DirCount {
+    ops: AtomicU64,
+    bytes: AtomicU64,
+    errors: AtomicU64,
+}
+
+/// What the counters said at one moment.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Counts {
+    pub(crate) ops: u64,
+    pub(crate) bytes: u64,
+    pub(crate) errors: u64,
+}
+
+impl Counts {
+    pub(crate) fn plus(self, other: Self) -> Self {
+        Self {
+            ops: self.ops + other.ops,
+            bytes: self.bytes + other.bytes,
+            errors: self.errors + other.errors,
+        }
+    }
+
+    /// What came since `before`.
+    pub(crate) fn since(self, before: Self) -> Self {
+        Self {
+            ops: self.ops.saturating_sub(before.ops),
+            bytes: self.bytes.saturating_sub(before.bytes),
+            errors: self.errors.saturating_sub(before.errors),
+        }
+    }
+}
+
+/// What is told apart: read, write, trim, and flush as the fourth. Operations that are none of these
+/// count as the first.
+pub(crate) const DIRS: usize = 4;
+
+/// Index of flushes.
+pub(crate) const SYNC: usize = 3;
+
+/// The side of a worker that others read.
+#[derive(Default)]
+#[repr(align(128))]
+pub(crate) struct Cell {
+    dirs: [DirCount; DIRS],
+    /// Latencies above [`LONGEST`].
+    over: AtomicU64,
+    handed: Mutex<Handed>,
+}
+
+#[derive(Default)]
+struct Handed {
+    /// Recorded, for the sampler to take.
+    full: Option<Hists>,
+    /// Empty, for the worker to take.
+    spare: Option<Hists>,
+}
+
+/// Histograms by direction; directions that never occur have none.
+pub(crate) type Hists = [Option<Box<Hist>>; DIRS];
+
+fn hists(used: [bool; DIRS]) -> Hists {
+    used.map(|used| used.then(|| Box::new(new_hist())))
+}
+
+/// What readers ask of all recorders at once; one relaxed load an operation tells a worker that there
+/// is something to do.
+#[derive(Debug, Default)]
+#[repr(align(128))]
+pub(crate) struct Epoch {
+    number: AtomicU32,
+    resets: AtomicU32,
+}
+
+impl Epoch {
+    /// Asks every worker to hand its histograms over at its next operation.
+    pub(crate) fn hand_over(&self) {
+        self.number.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Asks every worker to begin again: its counters go to zero and its latencies are dropped, by
+    /// itself, so that both agree to the operation.
+    pub(crate) fn reset(&self) {
+        self.resets.fetch_add(1, Ordering::Relaxed);
+        self.number.fetch_add(1, Ordering::Release);
+    }
+}
+
+impl Cell {
+    pub(crate) fn dir(&self, dir: usize) -> Counts {
+        self.dirs.get(dir).map_or_else(Counts::default, |d| Counts {
+            ops: d.ops.load(Ordering::Relaxed),
+            bytes: d.bytes.load(Ordering::Relaxed),
+            errors: d.errors.load(Ordering::Relaxed),
+        })
+    }
+
+    /// All data operations; flushes are left out.
+    pub(crate) fn counts(&self) -> Counts {
+        (0..SYNC)
+            .map(|d| self.dir(d))
+            .fold(Counts::default(), Counts::plus)
+    }
+
+    /// Latencies that were longer than a minute and count as one.
+    pub(crate) fn over(&self) -> u64 {
+        self.over.load(Ordering::Relaxed)
+    }
+
+    /// Adds what was handed over to `to`, direction by direction, and empties it.
+    pub(crate) fn collect(&self, mut to: impl FnMut(usize, &Hist)) {
+        let Some(mut full) = self.lock().full.take() else {
+            return;
+        };
+        for (dir, hist) in full.iter_mut().enumerate() {
+            if let Some(hist) = hist {
+                if !hist.is_empty() {
+                    to(dir, hist);
+                    hist.reset();
+                }
+            }
+        }
+        let mut handed = self.lock();
+        if handed.spare.is_none() {
+            handed.spare = Some(full);
+        }
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Handed> {
+        self.handed.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The side of a worker that the worker itself holds.
+pub(crate) struct Recorder {
+    cell: Arc<Cell>,
+    hists: Hists,
+    epoch: Arc<Epoch>,
+    seen: u32,
+    resets: u32,
+    since: Instant,
+}
+
+impl Recorder {
+    /// A recorder for the directions in `used`; with none it counts and records no latency.
+    pub(crate) fn new(epoch: &Arc<Epoch>, used: [bool; DIRS]) -> (Self, Arc<Cell>) {
+        let cell = Arc::new(Cell::default());
+        cell.lock().spare = Some(hists(used));
+        let recorder = Self {
+            cell: Arc::clone(&cell),
+            hists: hists(used),
+            epoch: Arc::clone(epoch),
+            seen: epoch.number.load(Ordering::Acquire),
+            resets: epoch.resets.load(Ordering::Relaxed),
+            since: Instant::now(),
+        };
+        (recorder, cell)
+    }
+
+    /// Counts an operation that succeeded, and its latency if it was measured.
+    #[inline]
+    pub(crate) fn done(&mut self, dir: usize, bytes: u64, nanos: Option<u64>) {
+        if let Some(count) = self.cell.dirs.get(dir) {
+            bump(&count.ops, 1);
+            bump(&count.bytes, bytes);
+        }
+        if let (Some(nanos), Some(Some(hist))) = (nanos, self.hists.get_mut(dir)) {
+            hist.saturating_record(nanos);
+            if nanos > LONGEST {
+                bump(&self.cell.over, 1);
+            }
+        }
+        if self.epoch.number.load(Ordering::Relaxed) != self.seen {
+            self.asked();
+        }
+    }
+
+    /// When recording began, or began again.
+    pub(crate) fn since(&self) -> Instant {
+        self.since
+    }
+
+    /// Counts an operation that failed; its latency is no latency of the device.
+    #[cold]
+    pub(crate) fn failed(&mut self, dir: usize) {
+        if let Some(count) = self.cell.dirs.get(dir) {
+            bump(&count.errors, 1);
+        }
+    }
+
+    #[cold]
+    fn asked(&mut self) {
+        self.seen = self.epoch.number.load(Ordering::Acquire);
+        let resets = self.epoch.resets.load(Ordering::Relaxed);
+        if resets == self.resets {
+            self.hand_over();
+        } else {
+            self.resets = resets;
+            self.begin_again();
+        }
+    }
+
+    fn begin_again(&mut self) {
+        for hist in self.hists.iter_mut().flatten() {
+            hist.reset();
+        }
+        for count in &self.cell.dirs {
+            count.ops.store(0, Ordering::Relaxed);
+            count.bytes.store(0, Ordering::Relaxed);
+            count.errors.store(0, Ordering::Relaxed);
+        }
+        self.cell.over.store(0, Ordering::Relaxed);
+        // Once in a run, and only against a reader that empties the same slot: waiting is short.
+        self.cell.collect(|_, _| {});
+        self.since = Instant::now();
+    }
+
+    /// Gives what was recorded to the sampler unless the sampler is busy with it.
+    fn hand_over(&mut self) {
+        let mut handed = match self.cell.handed.try_lock() {
+            Ok(handed) => handed,
+            Err(TryLockError::Poisoned(e)) => e.into_inner(),
+            Err(TryLockError::WouldBlock) => return,
+        };
+        if handed.full.is_none() {
+            if let Some(spare) = handed.spare.take() {
+                handed.full = Some(mem::replace(&mut self.hists, spare));
+            }
+        }
+    }
+}
+
+impl Drop for Recorder {
+    /// The last hand-over, also after a panic: here the worker may wait.
+    fn drop(&mut self) {
+        let mine = mem::take(&mut self.hists);
+        let mut handed = self.cell.lock();
+        match &mut handed.full {
+            None => handed.full = Some(mine),
+            Some(full) => {
+                for (to, from) in full.iter_mut().zip(mine) {
+                    match (to, from) {
+                        (Some(to), Some(from)) => crate::latency::add(to, &from),
+                        (to @ None, from) => *to = from,
+                        (Some(_), None) => {}
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// One writer: no read-modify-write is needed.
+#[inline]
+fn bump(counter: &AtomicU64, by: u64) {
+    counter.store(
+        counter.load(Ordering::Relaxed).wrapping_add(by),
+        Ordering::Relaxed,
+    );
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::latency;
+    use std::thread;
+
+    #[test]
+    fn nothing_recorded_is_lost_however_often_the_reader_looks() {
+        let epoch = Arc::new(Epoch::default());
+        let (mut recorder, cell) = Recorder::new(&epoch, [true, true, false, false]);
+        let n = 200_000;
+        let worker = thread::spawn(move || {
+            for i in 0..n {
+                recorder.done(usize::from(i % 3 == 0), 10, Some(i % 1000 + 1));
+            }
+        });
+        let mut total = [latency::new_hist(), latency::new_hist()];
+        let mut look = || {
+            cell.collect(|dir, hist| latency::add(&mut total[dir], hist));
+        };
+        while !worker.is_finished() {
+            epoch.hand_over();
+            look();
+            thread::yield_now();
+        }
+        worker.join().unwrap();
+        look();
+        assert_eq!(total[0].len() + total[1].len(), n);
+        assert_eq!(total[1].len(), cell.dir(1).ops);
+        assert_eq!(
+            cell.counts(),
+            Counts {
+                ops: n,
+                bytes: 10 * n,
+                errors: 0
+            }
+        );
+    }
+
+    #[test]
+    fn a_reader_that_never_looks_costs_no_record() {
+        let epoch = Arc::new(Epoch::default());
+        let (mut recorder, cell) = Recorder::new(&epoch, [true, false, false, false]);
+        for i in 0..10 {
+            epoch.hand_over();
+            recorder.done(0, 1, Some(i + 1));
+        }
+        drop(recorder);
+        let mut n = 0;
+        cell.collect(|_, hist| n += hist.len());
+        assert_eq!(n, 10);
+    }
+
+    #[test]
+    fn after_a_reset_counters_and_latencies_agree() {
+        let epoch = Arc::new(Epoch::default());
+        let (mut recorder, cell) = Recorder::new(&epoch, [false, true, false, true]);
+        for _ in 0..5 {
+            recorder.done(1, 8, Some(3));
+        }
+        epoch.hand_over();
+        recorder.done(1, 8, Some(3));
+        epoch.reset();
+        // The operation under way when the reset is noticed still belongs to what was before.
+        recorder.done(1, 8, Some(3));
+        for _ in 0..7 {
+            recorder.done(1, 8, Some(4));
+        }
+        recorder.done(SYNC, 0, Some(9));
+        drop(recorder);
+        let mut n = [0; DIRS];
+        cell.collect(|dir, hist| n[dir] = hist.len());
+        assert_eq!(n, [0, 7, 0, 1]);
+        assert_eq!(
+            cell.counts(),
+            Counts {
+                ops: 7,
+                bytes: 56,
+                errors: 0
+            }
+        );
+        assert_eq!(cell.dir(SYNC).ops, 1);
+    }
+
+    #[test]
+    fn what_is_longer_than_a_minute_is_counted_apart() {
+        let epoch = Arc::new(Epoch::default());
+        let (mut recorder, cell) = Recorder::new(&epoch, [true, false, false, false]);
+        recorder.done(0, 1, Some(LONGEST * 2));
+        recorder.failed(0);
+        drop(recorder);
+        assert_eq!(cell.over(), 1);
+        assert_eq!(
+            cell.dir(0),
+            Counts {
+                ops: 1,
+                bytes: 1,
+                errors: 1
+            }
+        );
+    }
+}

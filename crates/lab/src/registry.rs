@@ -1,0 +1,318 @@
+//! What can be composed: devices, layers, policies, engines.
+
+use std::error::Error;
+use std::fmt;
+use std::sync::Arc;
+
+use cairn_fio::job::{EngineClass, IoEngine};
+
+use crate::policy::{Apply, POLICY_KEYS, PolicyInfo};
+
+/// Everything a scenario may name. A program that brings its own layers adds them here and hands the
+/// registry to the lab.
+///
+/// # Examples
+/// A layer with a policy of its own:
+/// ```
+/// use std::sync::Arc;
+/// use std::sync::atomic::{AtomicUsize, Ordering};
+/// use cairn_lab::{PolicyInfo, Registry};
+///
+/// let mut registry = Registry::default();
+/// let armed = Arc::new(AtomicUsize::new(0));
+/// let switch = Arc::clone(&armed);
+/// registry.register_policy(
+///     PolicyInfo::new("faults", 'f', &["off", "on"], "whether faults are injected", "my layer"),
+///     move |arm| switch.store(arm, Ordering::Relaxed),
+/// )?;
+/// assert!(registry.layers().iter().any(|l| l.name == "ram"));
+/// # Ok::<(), cairn_lab::RegistryError>(())
+/// ```
+pub struct Registry {
+    blocks: cairn_block::Registry,
+    policies: Vec<(PolicyInfo, Apply)>,
+}
+
+/// A named thing with one line on what it is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Listed {
+    /// Its name.
+    pub name: String,
+    /// What it is.
+    pub about: String,
+}
+
+impl Default for Registry {
+    /// All that is built in.
+    fn default() -> Self {
+        let mut blocks = cairn_block::Registry::new();
+        //RAM
+        Self {
+            blocks,
+            policies: Vec::new(),
+        }
+    }
+}
+
+impl Registry {
+    /// The devices and layers, to add to.
+    pub fn blocks(&mut self) -> &mut cairn_block::Registry {
+        &mut self.blocks
+    }
+
+    /// The devices and layers.
+    pub fn block_registry(&self) -> &cairn_block::Registry {
+        &self.blocks
+    }
+
+    /// Adds a policy. `apply` is told the index of the arm when a lab starts and on each switch; it
+    /// should store it where the hot path reads it and return.
+    ///
+    /// # Errors
+    /// [`RegistryError`] if the name or the key has an owner, the key is none of [`POLICY_KEYS`], or
+    /// there are fewer than two arms. Nothing was added then.
+    pub fn register_policy(
+        &mut self,
+        info: PolicyInfo,
+        apply: impl Fn(usize) + Send + Sync + 'static,
+    ) -> Result<(), RegistryError> {
+        if !POLICY_KEYS.contains(info.key) {
+            return Err(RegistryError::NoSuchKey {
+                policy: info.name,
+                key: info.key,
+            });
+        }
+        if info.arms.len() < 2 {
+            return Err(RegistryError::TooFewArms { policy: info.name });
+        }
+        for other in self.policies() {
+            if other.key == info.key {
+                return Err(RegistryError::KeyTaken {
+                    key: info.key,
+                    first: format!("{} of {}", other.name, other.owner),
+                    second: format!("{} of {}", info.name, info.owner),
+                });
+            }
+            if other.name == info.name {
+                return Err(RegistryError::NameTaken {
+                    name: info.name,
+                    first: other.owner,
+                    second: info.owner,
+                });
+            }
+        }
+        self.policies.push((info, Arc::new(apply)));
+        Ok(())
+    }
+
+    /// All policies, built in and added, in display order.
+    pub fn policies(&self) -> Vec<PolicyInfo> {
+        let mut all = builtin_policies();
+        all.extend(self.policies.iter().map(|(info, _)| info.clone()));
+        all
+    }
+
+    pub(crate) fn added_policies(&self) -> impl Iterator<Item = (PolicyInfo, Apply)> + '_ {
+        self.policies
+            .iter()
+            .map(|(info, apply)| (info.clone(), Arc::clone(apply)))
+    }
+
+    /// All devices and layers.
+    pub fn layers(&self) -> Vec<Listed> {
+        self.blocks
+            .kinds()
+            .into_iter()
+            .map(|kind| Listed {
+                name: kind.name().to_owned(),
+                about: kind.about().to_owned(),
+            })
+            .collect()
+    }
+
+    /// All engines a job may name, with how each is run here.
+    pub fn engines(&self) -> Vec<Listed> {
+        IoEngine::WORDS
+            .iter()
+            .filter_map(|word| IoEngine::from_word(word))
+            .map(|engine| Listed {
+                name: engine.word().to_owned(),
+                about: engine_about(engine).to_owned(),
+            })
+            .collect()
+    }
+}
+
+impl fmt::Debug for Registry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Registry")
+            .field("layers", &self.layers().len())
+            .field("policies", &self.policies().len())
+            .finish()
+    }
+}
+
+/// How an engine of fio is run here.
+fn engine_about(engine: IoEngine) -> &'static str {
+    match engine.class() {
+        EngineClass::Queue => {
+            "queue over the stack; completes inline unless a layer has latency of its own"
+        }
+        EngineClass::Call => "one call at a time",
+        EngineClass::Mapped => "one copy at a time; msync is a flush",
+        EngineClass::Null => "touches no device: the cost of the engine itself",
+        EngineClass::Cpu => "refused: burns CPU and does no I/O",
+        EngineClass::Metadata => "refused: needs a file system",
+        EngineClass::Nbd => "refused: needs the NBD client",
+        EngineClass::Outside => "refused: needs something outside a storage stack",
+    }
+}
+
+/// Index of the built-in policies in every list.
+pub(crate) const FLAG_SET: usize = 0;
+pub(crate) const ES_COUNTERS: usize = 1;
+pub(crate) const EXTENT_CACHE: usize = 2;
+pub(crate) const BATCH: usize = 3;
+
+/// Batches that the policy `batch` steps through.
+pub(crate) const BATCHES: [u32; 4] = [32, 64, 128, 256];
+
+pub(crate) fn builtin_policies() -> Vec<PolicyInfo> {
+    vec![
+        PolicyInfo::new(
+            "flag-set",
+            'c',
+            &["always-rmw", "check-first"],
+            "how a hint bit that may be set already is set",
+            "buffer cache",
+        ),
+        PolicyInfo::new(
+            "es-counters",
+            'p',
+            &["shared", "per-cpu"],
+            "how the extent status cache counts hits, misses and objects",
+            "extent cache",
+        ),
+        PolicyInfo::new(
+            "extent-cache",
+            'e',
+            &["off", "on"],
+            "look-ups answered by the cache or by the mapping below",
+            "extent cache",
+        ),
+        PolicyInfo::new(
+            "batch",
+            'b',
+            &["32", "64", "128", "256"],
+            "batch of the per-CPU counters",
+            "extent cache",
+        ),
+    ]
+}
+
+/// Arms that a lab starts with when the scenario does not say.
+pub(crate) const DEFAULT_ARMS: [usize; 4] = [1, 1, 1, 0];
+
+/// Why a policy was not added.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum RegistryError {
+    /// The key has an owner.
+    KeyTaken {
+        /// The key.
+        key: char,
+        /// Policy and owner that have it.
+        first: String,
+        /// Policy and owner that asked for it.
+        second: String,
+    },
+    /// The name has an owner.
+    NameTaken {
+        /// The name.
+        name: String,
+        /// Who has it.
+        first: String,
+        /// Who asked for it.
+        second: String,
+    },
+    /// The key is none that policies may have.
+    NoSuchKey {
+        /// The policy.
+        policy: String,
+        /// The key it asked for.
+        key: char,
+    },
+    /// A policy needs something to choose from.
+    TooFewArms {
+        /// The policy.
+        policy: String,
+    },
+}
+
+impl fmt::Display for RegistryError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::KeyTaken { key, first, second } => write!(
+                f,
+                "key `{key}` is taken: {first} has it, {second} asks for it"
+            ),
+            Self::NameTaken {
+                name,
+                first,
+                second,
+            } => write!(
+                f,
+                "policy `{name}` is taken: {first} has it, {second} asks for it"
+            ),
+            Self::NoSuchKey { policy, key } => write!(
+                f,
+                "policy `{policy}` asks for key `{key}`; policies may have one of `{POLICY_KEYS}`"
+            ),
+            Self::TooFewArms { policy } => {
+                write!(f, "policy `{policy}` needs at least two arms")
+            }
+        }
+    }
+}
+
+impl Error for RegistryError {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn built_in_policies_have_keys_and_names_of_their_own() {
+        let all = builtin_policies();
+        for (i, a) in all.iter().enumerate() {
+            assert!(POLICY_KEYS.contains(a.key));
+            assert!(DEFAULT_ARMS[i] < a.arms.len());
+            for b in &all[..i] {
+                assert!(a.key != b.key && a.name != b.name);
+            }
+        }
+        assert_eq!(all[FLAG_SET].name, "flag-set");
+        assert_eq!(all[ES_COUNTERS].name, "es-counters");
+        assert_eq!(all[EXTENT_CACHE].name, "extent-cache");
+        assert_eq!(all[BATCH].name, "batch");
+        assert_eq!(all[BATCH].arms, BATCHES.map(|b| b.to_string()));
+    }
+
+    #[test]
+    fn a_second_owner_is_refused_by_name() {
+        let mut registry = Registry::default();
+        let mine = |key| PolicyInfo::new("faults", key, &["off", "on"], "", "my layer");
+        let error = registry.register_policy(mine('c'), |_| {}).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "key `c` is taken: flag-set of buffer cache has it, faults of my layer asks for it"
+        );
+        registry.register_policy(mine('f'), |_| {}).unwrap();
+        let error = registry.register_policy(mine('m'), |_| {}).unwrap_err();
+        assert!(matches!(error, RegistryError::NameTaken { .. }));
+        let error = registry.register_policy(mine('q'), |_| {}).unwrap_err();
+        assert!(error.to_string().contains("bcefmnpuv"));
+        let one = PolicyInfo::new("one", 'n', &["a"], "", "x");
+        assert!(registry.register_policy(one, |_| {}).is_err());
+    }
+}

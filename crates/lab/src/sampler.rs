@@ -1,0 +1,294 @@
+//! The sampler: one thread that looks at everything ten times a second.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender, TrySendError};
+use std::time::{Duration, Instant};
+
+use crate::compare::Slices;
+use crate::latency::{self, Hist, new_hist};
+use crate::look::Look;
+use crate::policy::Policies;
+use crate::recorder::Counts;
+use crate::sample::{Comparison, Sample, WorkloadSample};
+use crate::shared::Shared;
+
+/// How long after a switch of a policy samples belong to no arm: longer than a stack exchange, a
+/// fold of the counters and the caches' own transient take.
+pub(crate) const SETTLE: Duration = Duration::from_millis(200);
+
+/// Samples a slow reader may lag behind before they are dropped.
+pub(crate) const CHANNEL: usize = 256;
+
+/// What the lab asks of its sampler.
+pub(crate) enum Command {
+    /// Begin the statistics again.
+    Reset,
+    /// Take a last look and end.
+    Finish(Sender<Last>),
+}
+
+/// The last look at a run.
+pub(crate) struct Last {
+    pub(crate) sample: Sample,
+    /// Time that the workloads ran since the reset.
+    pub(crate) ran: Duration,
+}
+
+/// One workload as the sampler sums it up.
+struct Track {
+    /// Counts at the reset.
+    base: Counts,
+    /// Counts at the last sample.
+    before: Counts,
+    recent: Hist,
+    total: Hist,
+}
+
+pub(crate) struct Sampler {
+    shared: Arc<Shared>,
+    policies: Policies,
+    out: SyncSender<Arc<Sample>>,
+    interval: Duration,
+    began: Instant,
+    last: Instant,
+    seq: u64,
+    dropped: u64,
+    tracks: Vec<Track>,
+    slices: Slices,
+    metric: Arc<str>,
+    look: Look,
+    ran: Duration,
+    /// Statistics begin again when this has passed.
+    warm_at: Option<Duration>,
+    was_running: bool,
+}
+
+impl Sampler {
+    pub(crate) fn new(
+        shared: Arc<Shared>,
+        policies: Policies,
+        out: SyncSender<Arc<Sample>>,
+        interval: Duration,
+        probe: bool,
+    ) -> Self {
+        let tracks = shared
+            .workloads
+            .iter()
+            .map(|_| Track {
+                base: Counts::default(),
+                before: Counts::default(),
+                recent: new_hist(),
+                total: new_hist(),
+            })
+            .collect();
+        let metric = match shared.workloads.first() {
+            Some(w) => Arc::from(format!("throughput of {}", w.name)),
+            None => Arc::from("throughput"),
+        };
+        let warm_at = shared.workloads.iter().map(|w| w.warmup).max();
+        let now = Instant::now();
+        Self {
+            look: Look::new(&shared, probe),
+            shared,
+            policies,
+            out,
+            interval,
+            began: now,
+            last: now,
+            seq: 0,
+            dropped: 0,
+            tracks,
+            slices: Slices::default(),
+            metric,
+            ran: Duration::ZERO,
+            warm_at,
+            was_running: true,
+        }
+    }
+
+    /// Samples until it is told to finish, or until nobody holds the lab any more.
+    pub(crate) fn run(mut self, commands: &Receiver<Command>) {
+        // Workers hand their histograms over at their next operation, so they are asked a little
+        // before they are read.
+        let lead = (self.interval / 10).min(Duration::from_millis(4));
+        let mut due = self.began + self.interval;
+        loop {
+            match self.wait(commands, due.checked_sub(lead).unwrap_or(due)) {
+                Wake::Due => {}
+                Wake::Finish(reply) => {
+                    self.finish(&reply);
+                    return;
+                }
+                Wake::Gone => return,
+            }
+            self.shared.epoch.hand_over();
+            match self.wait(commands, due) {
+                Wake::Due => {}
+                Wake::Finish(reply) => {
+                    self.finish(&reply);
+                    return;
+                }
+                Wake::Gone => return,
+            }
+            let now = Instant::now();
+            self.shared.stop_what_is_over(now);
+            let sample = self.sample(now, now.saturating_duration_since(due));
+            match self.out.try_send(Arc::new(sample)) {
+                // Nobody listens in a headless run.
+                Ok(()) | Err(TrySendError::Disconnected(_)) => {}
+                Err(TrySendError::Full(_)) => self.dropped += 1,
+            }
+            if self.warm_at.is_some_and(|at| now - self.began >= at) {
+                self.warm_at = None;
+                self.reset();
+            }
+            due += self.interval;
+            if due < now {
+                // The machine stalled: keep the pace from here, the gap shows as lateness.
+                due = now + self.interval;
+            }
+        }
+    }
+
+    fn wait(&mut self, commands: &Receiver<Command>, until: Instant) -> Wake {
+        loop {
+            let left = until.saturating_duration_since(Instant::now());
+            match commands.recv_timeout(left) {
+                Ok(Command::Reset) => self.reset(),
+                Ok(Command::Finish(reply)) => return Wake::Finish(reply),
+                Err(RecvTimeoutError::Timeout) => return Wake::Due,
+                Err(RecvTimeoutError::Disconnected) => return Wake::Gone,
+            }
+        }
+    }
+
+    /// Takes in what the workers handed over.
+    fn gather(&mut self) -> Vec<Counts> {
+        let mut counts = Vec::with_capacity(self.tracks.len());
+        for (track, workload) in self.tracks.iter_mut().zip(&self.shared.workloads) {
+            track.recent.reset();
+            counts.push(workload.read(|hist| latency::add(&mut track.recent, hist)));
+            latency::add(&mut track.total, &track.recent);
+        }
+        counts
+    }
+
+    fn reset(&mut self) {
+        let counts = self.gather();
+        for (track, now) in self.tracks.iter_mut().zip(counts) {
+            track.base = now;
+            track.total.reset();
+        }
+        self.slices.clear();
+        self.look.reset(&self.shared);
+        self.ran = Duration::ZERO;
+    }
+
+    fn sample(&mut self, now: Instant, late: Duration) -> Sample {
+        let interval = now.saturating_duration_since(self.last);
+        let seconds = interval.as_secs_f64().max(1e-9);
+        let running = self.shared.running();
+        if running || self.was_running {
+            self.ran += interval;
+        }
+        let (arms, switch) = self.policies.snapshot();
+        let settling = switch.is_some_and(|s| {
+            // A switch inside the interval counts too, however short the settle window.
+            now.saturating_duration_since(s.at) < SETTLE || s.at > self.last
+        });
+        let counts = self.gather();
+        let mut workloads = Vec::with_capacity(self.tracks.len());
+        for ((track, workload), now) in self
+            .tracks
+            .iter_mut()
+            .zip(&self.shared.workloads)
+            .zip(counts)
+        {
+            let step = now.since(track.before);
+            let total = now.since(track.base);
+            track.before = now;
+            workloads.push(WorkloadSample {
+                name: Arc::clone(&workload.name),
+                about: Arc::clone(&workload.about),
+                workers: workload.workers,
+                unit: workload.unit,
+                ops: total.ops,
+                bytes: total.bytes,
+                errors: total.errors,
+                ops_per_s: step.ops as f64 / seconds,
+                bytes_per_s: step.bytes as f64 / seconds,
+                recent: latency::summary(&track.recent),
+                total: latency::summary(&track.total),
+            });
+        }
+        if let (false, true, true, Some(first), Some(track)) = (
+            settling,
+            running,
+            self.was_running,
+            workloads.first(),
+            self.tracks.first(),
+        ) {
+            self.slices.add(&arms, first.ops_per_s, &track.recent);
+        }
+        let comparison: Option<Comparison> =
+            switch.map(|s| self.slices.compare(s, &arms, &self.metric));
+        let seen = self.look.take(&self.shared, seconds, &workloads);
+        let sample = Sample {
+            seq: self.seq,
+            elapsed: now.saturating_duration_since(self.began),
+            interval,
+            late,
+            dropped: self.dropped,
+            running,
+            settling,
+            failure: self.shared.failure(),
+            workloads,
+            arms,
+            layers: seen.layers,
+            extents: seen.extents,
+            flags: seen.flags,
+            buffers: seen.buffers,
+            comparison,
+        };
+        self.seq += 1;
+        self.last = now;
+        self.was_running = running;
+        sample
+    }
+
+    fn finish(&mut self, reply: &Sender<Last>) {
+        // The workers have ended and left everything they had.
+        let sample = self.sample(Instant::now(), Duration::ZERO);
+        let _ = reply.send(Last {
+            sample,
+            ran: self.ran,
+        });
+    }
+}
+
+enum Wake {
+    Due,
+    Finish(Sender<Last>),
+    /// The lab was dropped.
+    Gone,
+}
+
+/// Rates of counters that only grow, by name.
+#[derive(Default)]
+pub(crate) struct Rates {
+    before: HashMap<String, u64>,
+}
+
+impl Rates {
+    /// How much the counter grew since it was last asked for.
+    pub(crate) fn step(&mut self, name: &str, now: u64) -> u64 {
+        match self.before.get_mut(name) {
+            Some(before) => now.saturating_sub(std::mem::replace(before, now)),
+            None => {
+                self.before.insert(name.to_owned(), now);
+                0
+            }
+        }
+    }
+}

@@ -1,0 +1,61 @@
+//! The dashboard: a live view of one [`cairn_lab::Lab`] on a terminal.
+//!
+//! It is built the Elm way. [`update::update`] turns a message into a new [`model::Model`] and a list
+//! of commands; [`view::render`] turns the model into cells. Both are pure: no clock, no I/O, no
+//! environment, so each screen can be compared with a picture. Only `runtime` executes commands
+//! and draws, and only `guard` touches the state of the terminal.
+//!
+//! Numbers come from [`cairn_lab::Sample`]; nothing is measured here except the dashboard's own
+//! cost.
+
+pub mod format;
+mod guard;
+pub mod history;
+mod input;
+pub mod log;
+pub mod meter;
+pub mod model;
+pub mod panel;
+mod runtime;
+pub mod svg;
+pub mod theme;
+pub mod update;
+pub mod view;
+pub mod widget;
+
+pub use runtime::run;
+pub use theme::ColorDepth;
+
+/// How the dashboard is to look and behave.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Options {
+    /// Colours; `None`: as the environment suggests.
+    pub color: Option<ColorDepth>,
+    /// Draw with characters below U+0080 only.
+    pub ascii: bool,
+    /// Frames a second, 1 to 30.
+    pub hz: u8,
+    /// Take mouse events: a click focuses or toggles, the wheel zooms. The terminal's own selection
+    /// then needs Shift.
+    pub mouse: bool,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            color: None,
+            ascii: false,
+            hz: 10,
+            mouse: false,
+        }
+    }
+}
+
+/// How the dashboard ended.
+#[derive(Debug)]
+pub struct Outcome {
+    /// The finished run, to be printed on the normal screen.
+    pub summary: cairn_lab::Summary,
+    /// Exit code of the program: 0, 1 after a failed worker, 128+n after signal n.
+    pub code: u8,
+}

@@ -1,0 +1,145 @@
+//! The panels, a file each. A panel prints what the sample says; it computes no statistic.
+
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+use ratatui::style::Style;
+use ratatui::text::{Line, Span};
+use ratatui::widgets::{Block, Widget};
+
+use cairn_lab::Sample;
+
+use super::format::{arm_letter, cut, fit};
+use super::model::{Data, Model, Panel};
+use super::theme::{Role, Theme};
+use super::widget::Canvas;
+
+pub(crate) mod ab;
+pub(crate) mod counters;
+mod events;
+pub(crate) mod extents;
+pub(crate) mod flags;
+mod latency;
+pub(crate) mod policies;
+mod self_check;
+mod stack;
+pub(crate) mod throughput;
+mod workload;
+
+/// Everything a panel may look at.
+#[derive(Clone, Copy)]
+pub(crate) struct Ctx<'a> {
+    pub(crate) model: &'a Model,
+    pub(crate) data: &'a Data,
+    pub(crate) theme: Theme,
+    /// The panel has the focus.
+    pub(crate) focused: bool,
+    /// The panel fills the page.
+    pub(crate) full: bool,
+}
+
+impl<'a> Ctx<'a> {
+    pub(crate) fn new(model: &'a Model) -> Self {
+        Self {
+            model,
+            data: model.shown(),
+            theme: model.theme,
+            focused: false,
+            full: false,
+        }
+    }
+
+    pub(crate) fn style(&self, role: Role) -> Style {
+        self.theme.style(role)
+    }
+
+    pub(crate) fn span(&self, role: Role, text: impl Into<String>) -> Span<'static> {
+        Span::styled(text.into(), self.theme.style(role))
+    }
+
+    pub(crate) fn sample(&self) -> Option<&'a Sample> {
+        self.data.latest.as_deref()
+    }
+
+    /// `A always-rmw` in the arm's colour.
+    pub(crate) fn arm(&self, policy: usize, arm: usize, width: usize) -> Span<'static> {
+        let name = self.model.arm_name(policy, arm);
+        let text = cut(&format!("{} {name}", arm_letter(arm)), width);
+        Span::styled(format!("{text:<width$}"), self.theme.arm(arm))
+    }
+
+    /// Draws the border and title; the rest is the inside.
+    fn open(&self, area: Rect, buf: &mut Buffer, name: &str, rest: &str) -> Rect {
+        let glyphs = self.theme.glyphs();
+        let (set, border) = if self.focused {
+            (glyphs.focus, Role::Focus)
+        } else {
+            (glyphs.border, Role::Border)
+        };
+        let mut title = vec![self.span(Role::Strong, format!(" {name} "))];
+        if !rest.is_empty() {
+            title.push(self.span(
+                Role::Plain,
+                format!(" {} ", cut(rest, usize::from(area.width))),
+            ));
+        }
+        let block = Block::bordered()
+            .border_set(set)
+            .border_style(self.style(border))
+            .title(Line::from(title));
+        let inner = block.inner(area);
+        block.render(area, buf);
+        inner
+    }
+
+    /// A word where there is nothing to show yet.
+    fn wait(&self, inner: Rect, buf: &mut Buffer, words: &str) {
+        Canvas::new(buf, inner).text(1, 0, words, self.style(Role::Dim));
+    }
+}
+
+/// Draws one panel.
+pub(crate) fn render(panel: Panel, ctx: &Ctx<'_>, area: Rect, buf: &mut Buffer) {
+    if area.width < 2 || area.height < 2 {
+        return;
+    }
+    match panel {
+        Panel::Stack => stack::render(ctx, area, buf),
+        Panel::Throughput => throughput::render(ctx, area, buf),
+        Panel::Policies => policies::render(ctx, area, buf),
+        Panel::Ab => ab::render(ctx, area, buf),
+        Panel::Latency => latency::render(ctx, area, buf),
+        Panel::Counters => counters::render(ctx, area, buf),
+        Panel::Flags => flags::render(ctx, area, buf),
+        Panel::Extents => extents::render(ctx, area, buf),
+        Panel::Workload => workload::render(ctx, area, buf),
+        Panel::SelfCheck => self_check::render(ctx, area, buf),
+        Panel::Events => events::render(ctx, area, buf),
+    }
+}
+
+/// `text` right-aligned in `width` cells.
+pub(crate) fn right(text: &str, width: usize) -> String {
+    format!("{text:>width$}")
+}
+
+/// Rows a canvas can still take below `y`.
+pub(crate) fn rows_below(canvas: &Canvas<'_>, y: u16) -> usize {
+    usize::from(canvas.height().saturating_sub(y))
+}
+
+/// Puts as many of `parts` on one line as fit, two cells apart.
+pub(crate) fn joined(parts: &[String], width: u16) -> String {
+    let mut line = String::new();
+    for part in parts {
+        let gap = if line.is_empty() { 0 } else { 2 };
+        let wide = Line::raw(line.as_str()).width() + gap + Line::raw(part.as_str()).width();
+        if fit(wide) > width {
+            break;
+        }
+        if gap > 0 {
+            line.push_str("  ");
+        }
+        line.push_str(part);
+    }
+    line
+}

@@ -1,0 +1,157 @@
+//! Counters: hits and misses of the extent cache slot by slot, and what its readers see: the exact
+//! sum, the approximate value, their difference and its bound.
+
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+use ratatui::text::{Line, Span};
+
+use cairn_lab::{CounterView, ExtentSample, SlotSample};
+
+use super::{Ctx, joined, right};
+use crate::tui::format::{cells, count, cut, fit, grouped, per_s, percent};
+use crate::tui::theme::Role;
+use crate::tui::widget::Canvas;
+
+pub(super) fn render(ctx: &Ctx<'_>, area: Rect, buf: &mut Buffer) {
+    let inner = ctx.open(area, buf, "Counters", "extent cache, since reset");
+    let Some(sample) = ctx.sample() else {
+        return ctx.wait(inner, buf, "waiting for the first sample");
+    };
+    let e = &sample.extents;
+    let mut canvas = Canvas::new(buf, inner);
+    // The readers' table is the point of the panel: it keeps its place when slots are many.
+    let tall = canvas.height() >= 9;
+    let table = readers(ctx, e, canvas.width(), tall);
+    let slots_room = canvas.height().saturating_sub(fit(table.len()));
+    slots(ctx, &e.slots, &mut canvas, slots_room);
+    canvas.lines(slots_room.min(fit(e.slots.len()) + 2), &table);
+}
+
+/// A bar a slot: hits, then misses, on the scale of the busiest slot.
+fn slots(ctx: &Ctx<'_>, slots: &[SlotSample], canvas: &mut Canvas<'_>, room: u16) {
+    if room < 2 {
+        return;
+    }
+    let glyphs = ctx.theme.glyphs();
+    let dim = ctx.style(Role::Dim);
+    let most = slots.iter().map(|s| s.hits + s.misses).max().unwrap_or(0);
+    let width = canvas.width();
+    // Label, bar, counts, share.
+    let numbers = if width >= 50 { 24 } else { 8 };
+    let bar = width.saturating_sub(11 + numbers);
+    let legend = format!("hits {}  misses {}", glyphs.full, glyphs.rest);
+    canvas.text(1, 0, "slot", dim);
+    canvas.text(11, 0, &legend, dim);
+    if numbers > 8 {
+        canvas.right(width - 9, 0, "hits+misses", dim);
+    }
+    canvas.right(width - 1, 0, "hit %", dim);
+    let room = usize::from(room - 1);
+    let first = if ctx.full || ctx.focused {
+        ctx.model.offset.min(slots.len().saturating_sub(1))
+    } else {
+        0
+    };
+    let left = slots.len() - first;
+    let shown = if left > room {
+        room.saturating_sub(1)
+    } else {
+        left
+    };
+    for (y, slot) in (1..).zip(slots.iter().skip(first).take(shown)) {
+        let all = slot.hits + slot.misses;
+        canvas.text(1, y, &cut(&slot.label, 9), ctx.style(Role::Plain));
+        let scale = |n: u64| cells(n as f64 / most.max(1) as f64 * f64::from(bar));
+        let (full, end) = (scale(slot.hits), scale(all));
+        // A miss that happened is visible, be it ever so rare.
+        let full = if slot.misses > 0 && full == end {
+            full.saturating_sub(1)
+        } else {
+            full
+        };
+        for x in 0..end {
+            let (glyph, role) = if x < full {
+                (glyphs.full, Role::Plain)
+            } else {
+                (glyphs.rest, Role::Dim)
+            };
+            canvas.glyph(11 + x, y, glyph, ctx.style(role));
+        }
+        if numbers > 8 {
+            canvas.right(width - 9, y, &count(all), ctx.style(Role::Plain));
+        }
+        let share = percent(slot.hits as f64, all as f64);
+        canvas.right(
+            width - 1,
+            y,
+            share.trim_end_matches(" %"),
+            ctx.style(Role::Plain),
+        );
+    }
+    if shown < left {
+        let more = format!("... {} more slots (2 shows all)", left - shown);
+        canvas.text(1, fit(shown) + 1, &more, dim);
+    }
+}
+
+/// The table of readers, and a line on the rates.
+fn readers(ctx: &Ctx<'_>, e: &ExtentSample, width: u16, tall: bool) -> Vec<Line<'static>> {
+    let wide = width >= 58;
+    let head = format!(
+        " {:<9}{:>14}{:>14}{:>8}{:>8}{}",
+        "",
+        "exact",
+        "approx",
+        "differ",
+        "bound",
+        if wide { "  used" } else { "" }
+    );
+    let mut lines = vec![Line::from(ctx.span(Role::Dim, head))];
+    let mut row = |name: &str, c: CounterView| {
+        let differ = c.exact.abs_diff(c.approx);
+        let share = if wide {
+            right(&percent(differ as f64, c.bound as f64), 8)
+        } else {
+            String::new()
+        };
+        lines.push(Line::from(vec![
+            ctx.span(Role::Plain, format!(" {name:<9}")),
+            ctx.span(Role::Strong, right(&grouped(c.exact), 14)),
+            Span::raw(right(&grouped(c.approx), 14)),
+            Span::raw(right(&count(differ), 8)),
+            Span::raw(right(&count(c.bound), 8)),
+            Span::raw(share),
+        ]));
+    };
+    row("hits", e.hits);
+    row("misses", e.misses);
+    if tall {
+        row("objects", e.objects);
+        row("reclaim.", e.reclaimable);
+    }
+    let rates = joined(
+        &[
+            format!(" {} hits", per_s(e.hits_per_s)),
+            format!("{} misses", per_s(e.misses_per_s)),
+            format!(
+                "hit {}",
+                percent(e.hits_per_s, e.hits_per_s + e.misses_per_s)
+            ),
+            format!("batch {}", e.batch),
+        ],
+        width,
+    );
+    lines.push(Line::from(ctx.span(Role::Plain, rates)));
+    lines
+}
+
+/// `counter differ 102 of 1 016`, for the smallest screens.
+pub(crate) fn short(ctx: &Ctx<'_>) -> Option<String> {
+    let hits = ctx.sample()?.extents.hits;
+    let differ = hits.exact.abs_diff(hits.approx);
+    Some(format!(
+        "counter differ {} of {}",
+        count(differ),
+        count(hits.bound)
+    ))
+}

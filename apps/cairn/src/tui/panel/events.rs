@@ -1,0 +1,60 @@
+//! Events: what was switched, started, stopped, lost or broken; the newest stands last.
+
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+use ratatui::text::Line;
+
+use super::Ctx;
+use crate::tui::format::{count, cut, stamp};
+use crate::tui::log::{Event, Kind};
+use crate::tui::theme::Role;
+use crate::tui::widget::Canvas;
+
+pub(super) fn render(ctx: &Ctx<'_>, area: Rect, buf: &mut Buffer) {
+    let log = &ctx.data.log;
+    let offset = if ctx.full || ctx.focused {
+        ctx.model.offset.min(log.len().saturating_sub(1))
+    } else {
+        0
+    };
+    let n = u64::try_from(log.len()).unwrap_or(u64::MAX);
+    let rest = if offset > 0 {
+        format!("{}, {offset} newer below", count(n))
+    } else {
+        count(n)
+    };
+    let inner = ctx.open(area, buf, "Events", &rest);
+    let mut canvas = Canvas::new(buf, inner);
+    let room = usize::from(canvas.height());
+    let mut lines: Vec<Line<'_>> = log
+        .iter()
+        .rev()
+        .skip(offset)
+        .take(room)
+        .map(|event| line(ctx, event, usize::from(canvas.width())))
+        .collect();
+    lines.reverse();
+    canvas.lines(0, &lines);
+}
+
+fn line(ctx: &Ctx<'_>, event: &Event, width: usize) -> Line<'static> {
+    let role = match event.kind {
+        Kind::Info => Role::Plain,
+        Kind::Switch => Role::Strong,
+        Kind::Warn => Role::Warn,
+        Kind::Bad => Role::Bad,
+    };
+    // Words as well as colours: the kind must be plain without them.
+    let head = match (event.kind, event.mark) {
+        (_, Some(mark)) => format!("[{mark}] "),
+        (Kind::Warn, _) => "note: ".to_owned(),
+        (Kind::Bad, _) => "ERROR: ".to_owned(),
+        _ => String::new(),
+    };
+    let at = stamp(event.at);
+    let text = format!("{head}{}", event.text);
+    Line::from(vec![
+        ctx.span(Role::Dim, format!(" {at} ")),
+        ctx.span(role, cut(&text, width.saturating_sub(at.len() + 2))),
+    ])
+}

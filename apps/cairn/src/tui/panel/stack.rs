@@ -1,0 +1,20 @@
+//! Stack: the layers in call order with what really passes them.
+
+use ratatui::buffer::Buffer;
+use ratatui::layout::{Margin, Rect};
+use ratatui::widgets::Widget;
+
+use super::Ctx;
+use crate::tui::widget::stack_diagram::StackDiagram;
+
+pub(super) fn render(ctx: &Ctx<'_>, area: Rect, buf: &mut Buffer) {
+    let inner = ctx.open(area, buf, "Stack", "client to media");
+    let Some(sample) = ctx.sample() else {
+        return ctx.wait(inner, buf, "waiting for the first sample");
+    };
+    let diagram = StackDiagram {
+        layers: &sample.layers,
+        theme: ctx.theme,
+    };
+    (&diagram).render(inner.inner(Margin::new(1, 0)), buf);
+}

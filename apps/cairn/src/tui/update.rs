@@ -1,0 +1,243 @@
+//! From a message to a new state and commands. Pure: no clock, no I/O, no environment.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crossterm::event::{KeyEvent, KeyEventKind, MouseEvent};
+
+use cairn_lab::Sample;
+
+use super::log::Kind;
+use super::model::{Model, Pending, Redraw};
+
+mod keys;
+mod mouse;
+
+pub use keys::valid;
+
+/// What can happen.
+#[derive(Debug, Clone)]
+pub enum Msg {
+    /// The sampler published a sample.
+    Sample(Arc<Sample>),
+    /// A key.
+    Key(KeyEvent),
+    /// The mouse, if it was asked for.
+    Mouse(MouseEvent),
+    /// The terminal has a new size.
+    Resize(u16, u16),
+    /// A signal to end, by number.
+    Terminate(i32),
+    /// Someone asked from outside to be given the terminal.
+    Suspend,
+    /// The process goes on after a stop.
+    Continue,
+    /// A thread other than the drawing one panicked.
+    Panic(String),
+    /// A policy was switched.
+    Armed {
+        /// Index of the policy.
+        policy: usize,
+        /// Its new arm.
+        arm: usize,
+    },
+    /// A command could not be done.
+    Refused(String),
+    /// No sample came for this long.
+    Stalled(Duration),
+    /// The input of the terminal is gone.
+    InputGone,
+}
+
+/// What the runtime is to do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Cmd {
+    /// Switch a policy to its next arm.
+    Toggle(usize),
+    /// Start the workload.
+    Start,
+    /// Stop the workload.
+    Stop,
+    /// Reset the statistics.
+    Reset,
+    /// Give the terminal back and stop the process until it is continued.
+    Suspend,
+    /// Set the terminal up again and draw everything.
+    Reenter,
+    /// Draw everything again.
+    Repaint,
+    /// End; with a signal's number if one was the cause.
+    Quit(Option<i32>),
+}
+
+/// Takes one message in.
+pub fn update(model: &mut Model, msg: Msg) -> Vec<Cmd> {
+    match msg {
+        Msg::Sample(sample) => {
+            take_sample(model, &sample);
+            Vec::new()
+        }
+        Msg::Key(key) if key.kind == KeyEventKind::Press => {
+            model.want(Redraw::Soon);
+            keys::press(model, key)
+        }
+        Msg::Key(_) => Vec::new(),
+        Msg::Mouse(event) => mouse::event(model, event),
+        Msg::Resize(width, height) => {
+            model.size = (width, height);
+            model.want(Redraw::Soon);
+            Vec::new()
+        }
+        Msg::Terminate(signal) => vec![Cmd::Quit(Some(signal))],
+        Msg::Suspend => vec![Cmd::Suspend],
+        Msg::Continue => {
+            model.want(Redraw::Soon);
+            vec![Cmd::Reenter]
+        }
+        Msg::Panic(text) => {
+            fail(model, &text);
+            vec![Cmd::Stop]
+        }
+        Msg::Armed { policy, arm } => {
+            armed(model, policy, arm);
+            Vec::new()
+        }
+        Msg::Refused(text) => {
+            event(model, Kind::Warn, &text);
+            model.note = Some(text);
+            model.want(Redraw::Soon);
+            Vec::new()
+        }
+        Msg::Stalled(gap) => {
+            if model.stalled.is_none() {
+                event(model, Kind::Warn, "the sampler is silent");
+            }
+            model.stalled = Some(gap);
+            model.want(Redraw::Soon);
+            Vec::new()
+        }
+        Msg::InputGone => {
+            event(model, Kind::Warn, "keys are gone: the input cannot be read");
+            model.want(Redraw::Soon);
+            Vec::new()
+        }
+    }
+}
+
+/// Adds an event at the time of the newest sample.
+fn event(model: &mut Model, kind: Kind, text: &str) {
+    let at = model.live.elapsed();
+    model.live.log.push(at, kind, None, text);
+}
+
+fn fail(model: &mut Model, text: &str) {
+    if model.failure.is_none() {
+        model.failure = Some(text.into());
+        event(model, Kind::Bad, &format!("workload stopped: {text}"));
+        model.want(Redraw::Soon);
+    }
+}
+
+/// Shows the choice at once; the sample that holds it brings the mark.
+fn armed(model: &mut Model, policy: usize, arm: usize) {
+    if let Some(slot) = model.arms.get_mut(policy) {
+        *slot = arm;
+    }
+    model.pending.retain(|p| p.policy != policy);
+    model.pending.push(Pending {
+        policy,
+        arm,
+        left: 5,
+    });
+    if let Some(info) = model.setup.policies.get(policy) {
+        let (name, about) = (info.name.clone(), info.about.clone());
+        model.note = Some(format!(
+            "{name} is now {}: {about}",
+            model.arm_name(policy, arm)
+        ));
+    }
+    model.want(Redraw::Soon);
+}
+
+fn take_sample(model: &mut Model, sample: &Arc<Sample>) {
+    let before = model.live.latest.replace(Arc::clone(sample));
+    if model.stalled.take().is_some() {
+        event(model, Kind::Info, "the sampler is back");
+    }
+    let mark = switches(model, sample);
+    settle_pending(model, sample);
+    if before.as_ref().is_some_and(|b| b.running != sample.running) {
+        let text = if sample.running {
+            "workload started"
+        } else {
+            "workload stopped"
+        };
+        event(model, Kind::Info, text);
+    }
+    if let Some(failure) = &sample.failure {
+        fail(model, failure);
+    }
+    // Named when the count begins and each time it doubled, or drops would fill the list.
+    if sample.dropped > 0 && sample.dropped >= model.drops_said * 2 {
+        model.drops_said = sample.dropped;
+        let text = format!("{} samples dropped so far", sample.dropped);
+        event(model, Kind::Warn, &text);
+    }
+    model.live.history.push(sample, mark);
+    if model.frozen.is_none() {
+        model.want(Redraw::AtRate);
+    }
+}
+
+/// Marks and events for arms that differ from what samples showed before. The samples are the
+/// truth: a switch made elsewhere is shown too.
+fn switches(model: &mut Model, sample: &Sample) -> Option<u32> {
+    let mut mark = None;
+    for policy in 0..model.setup.policies.len().min(sample.arms.len()) {
+        let (Some(&old), Some(&new)) = (model.seen.get(policy), sample.arms.get(policy)) else {
+            continue;
+        };
+        if old == new {
+            continue;
+        }
+        if mark.is_none() {
+            model.marks += 1;
+            mark = Some(model.marks);
+        }
+        model.lead = policy;
+        let name = model
+            .setup
+            .policies
+            .get(policy)
+            .map_or("?", |p| p.name.as_str());
+        let text = format!(
+            "{name}: {} > {}",
+            model.arm_name(policy, old),
+            model.arm_name(policy, new)
+        );
+        model
+            .live
+            .log
+            .push(sample.elapsed, Kind::Switch, mark, &text);
+        if let Some(slot) = model.seen.get_mut(policy) {
+            *slot = new;
+        }
+    }
+    mark
+}
+
+/// Arms shown: the samples', except where a switch is younger than the samples on their way.
+fn settle_pending(model: &mut Model, sample: &Sample) {
+    for pending in &mut model.pending {
+        pending.left = pending.left.saturating_sub(1);
+        if sample.arms.get(pending.policy) == Some(&pending.arm) {
+            pending.left = 0;
+        }
+    }
+    model.pending.retain(|p| p.left > 0);
+    for (policy, (shown, arm)) in model.arms.iter_mut().zip(&sample.arms).enumerate() {
+        if !model.pending.iter().any(|p| p.policy == policy) {
+            *shown = *arm;
+        }
+    }
+}

@@ -1,0 +1,263 @@
+//! What each key does, and which keys do something now.
+
+use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+
+use super::{Cmd, event};
+use crate::tui::log::Kind;
+use crate::tui::model::{MERGES, Model, Page, Panel, RATES, Redraw};
+use crate::tui::view;
+
+/// Keys that do something now, with a word on what: the footer, in order of importance.
+pub fn valid(model: &Model) -> Vec<(String, &'static str)> {
+    let mut keys: Vec<(String, &'static str)> = vec![("?".into(), "help")];
+    let mut add = |key: &str, does| keys.push((key.into(), does));
+    let freeze = if model.frozen.is_some() {
+        "go on"
+    } else {
+        "freeze"
+    };
+    add("Space", freeze);
+    add("S", if model.running() { "stop" } else { "start" });
+    let letters: Vec<String> = model
+        .setup
+        .policies
+        .iter()
+        .map(|p| p.key.to_string())
+        .collect();
+    if !letters.is_empty() {
+        add(&letters.join(" "), "switch");
+    }
+    add("r", "reset");
+    if model.zoomed || model.page != Page::Overview {
+        add("Esc", "back");
+    } else {
+        add("Tab", "focus");
+        add("z", "zoom");
+    }
+    add("1-7", "pages");
+    let panel = view::full_panel(model).unwrap_or(model.focus);
+    match panel {
+        Panel::Throughput => {
+            add("[ ]", "time zoom");
+            add("i", if model.bytes { "operations" } else { "bytes" });
+            add(
+                "y",
+                if model.from_zero {
+                    "cut axis"
+                } else {
+                    "from zero"
+                },
+            );
+            add("Left Right", "history");
+            if workloads(model) > 1 {
+                add("Up Down", "workload");
+            }
+        }
+        Panel::Events | Panel::Counters | Panel::Flags => add("Up Down", "scroll"),
+        _ => {}
+    }
+    if model.page == Page::Overview && !model.zoomed && model.focus.page().is_some() {
+        add("Enter", "open");
+    }
+    add("+ -", "rate");
+    add("t", "theme");
+    keys
+}
+
+fn workloads(model: &Model) -> usize {
+    model.live.latest.as_ref().map_or(0, |s| s.workloads.len())
+}
+
+/// Takes a key in.
+pub(super) fn press(model: &mut Model, key: KeyEvent) -> Vec<Cmd> {
+    model.note = None;
+    if key.modifiers.contains(KeyModifiers::CONTROL) {
+        return match key.code {
+            KeyCode::Char('c') => vec![Cmd::Quit(None)],
+            KeyCode::Char('z') => vec![Cmd::Suspend],
+            KeyCode::Char('l') => vec![Cmd::Repaint],
+            _ => unknown(model, key.code),
+        };
+    }
+    if let Some(line) = model.help {
+        return in_help(model, line, key.code);
+    }
+    match key.code {
+        KeyCode::Char('q') => vec![Cmd::Quit(None)],
+        KeyCode::Char('S') => vec![if model.running() {
+            Cmd::Stop
+        } else {
+            Cmd::Start
+        }],
+        KeyCode::Char('r') => {
+            event(model, Kind::Info, "statistics reset");
+            model.note = Some("statistics reset: totals count from now on".into());
+            vec![Cmd::Reset]
+        }
+        KeyCode::Char(c @ '1'..='7') => {
+            let page = Page::ALL.into_iter().zip('1'..).find(|(_, k)| *k == c);
+            model.page = page.map_or(Page::Overview, |(page, _)| page);
+            model.zoomed = false;
+            model.offset = 0;
+            Vec::new()
+        }
+        code => look(model, code).unwrap_or_else(|| policy(model, code)),
+    }
+}
+
+/// Any key closes the help, except those that move it.
+fn in_help(model: &mut Model, line: usize, code: KeyCode) -> Vec<Cmd> {
+    model.help = match code {
+        KeyCode::Down => Some(line + 1),
+        KeyCode::PageDown => Some(line + 10),
+        KeyCode::Up => Some(line.saturating_sub(1)),
+        KeyCode::PageUp => Some(line.saturating_sub(10)),
+        _ => None,
+    };
+    if let Some(line) = &mut model.help {
+        *line = (*line).min(view::help_overflow(model.theme, model.size));
+    }
+    Vec::new()
+}
+
+fn policy(model: &mut Model, code: KeyCode) -> Vec<Cmd> {
+    if let KeyCode::Char(c) = code
+        && let Some(policy) = model.setup.policies.iter().position(|p| p.key == c)
+    {
+        return vec![Cmd::Toggle(policy)];
+    }
+    unknown(model, code)
+}
+
+/// Said once, or a cat on the keyboard would hide the footer.
+fn unknown(model: &mut Model, code: KeyCode) -> Vec<Cmd> {
+    if !model.unknown_said {
+        model.unknown_said = true;
+        model.note = Some(format!("key {code} does nothing here; ? lists the keys"));
+    }
+    Vec::new()
+}
+
+/// Keys that change only the look. `None`: no such key.
+fn look(model: &mut Model, code: KeyCode) -> Option<Vec<Cmd>> {
+    match code {
+        KeyCode::Char('?') => model.help = Some(0),
+        KeyCode::Char(' ') => freeze(model),
+        KeyCode::Tab => focus(model, 1),
+        KeyCode::BackTab => focus(model, -1),
+        KeyCode::Char('z') => {
+            if model.page == Page::Overview {
+                model.zoomed = !model.zoomed;
+                model.offset = 0;
+            }
+        }
+        KeyCode::Enter => {
+            if model.page == Page::Overview {
+                match model.focus.page() {
+                    Some(page) => (model.page, model.zoomed) = (page, false),
+                    None => model.zoomed = true,
+                }
+                model.offset = 0;
+            }
+        }
+        KeyCode::Esc => back(model),
+        KeyCode::Char('i') => model.bytes = !model.bytes,
+        KeyCode::Char('y') => model.from_zero = !model.from_zero,
+        KeyCode::Char('[') => zoom_time(model, 1),
+        KeyCode::Char(']') => zoom_time(model, -1),
+        KeyCode::Char('+' | '=') => rate(model, 1),
+        KeyCode::Char('-') => rate(model, -1),
+        KeyCode::Char('t') => {
+            model.theme = model.theme.next();
+            model.note = Some(format!("theme: {}", model.theme.name()));
+        }
+        KeyCode::Left => scroll_time(model, -1),
+        KeyCode::Right => scroll_time(model, 1),
+        KeyCode::Home => model.end = model.shown().history.range().map(|(first, _)| first),
+        KeyCode::End => model.end = None,
+        KeyCode::Up => vertical(model, -1),
+        KeyCode::Down => vertical(model, 1),
+        KeyCode::PageUp => vertical(model, -10),
+        KeyCode::PageDown => vertical(model, 10),
+        _ => return None,
+    }
+    Some(Vec::new())
+}
+
+fn freeze(model: &mut Model) {
+    model.frozen = match model.frozen.take() {
+        Some(_) => None,
+        None => Some(Box::new(model.live.clone())),
+    };
+}
+
+fn focus(model: &mut Model, step: isize) {
+    let panels: Vec<Panel> = view::layout(model).into_iter().map(|(p, _)| p).collect();
+    let at = panels.iter().position(|p| *p == model.focus).unwrap_or(0);
+    let next = at.saturating_add(panels.len()).saturating_add_signed(step);
+    if let Some(panel) = next.checked_rem(panels.len()).and_then(|i| panels.get(i)) {
+        model.focus = *panel;
+        model.offset = 0;
+    }
+}
+
+/// One step out: from the zoom, from the page, from the past.
+fn back(model: &mut Model) {
+    if model.zoomed {
+        model.zoomed = false;
+    } else if model.page != Page::Overview {
+        model.page = Page::Overview;
+    } else {
+        model.end = None;
+        model.only = None;
+    }
+    model.offset = 0;
+}
+
+pub(super) fn zoom_time(model: &mut Model, step: isize) {
+    model.merge = model
+        .merge
+        .saturating_add_signed(step)
+        .min(MERGES.len() - 1);
+    model.want(Redraw::Soon);
+}
+
+fn scroll_time(model: &mut Model, columns: i64) {
+    let Some((first, last)) = model.shown().history.range() else {
+        return;
+    };
+    let step = MERGES.get(model.merge).copied().unwrap_or(1) * 10;
+    let end = model.end.unwrap_or(last);
+    let end = if columns < 0 {
+        end.saturating_sub(step).max(first)
+    } else {
+        end.saturating_add(step)
+    };
+    model.end = (end < last).then_some(end);
+}
+
+fn rate(model: &mut Model, step: isize) {
+    let at = RATES.iter().position(|r| *r >= model.hz).unwrap_or(0);
+    let at = at.saturating_add_signed(step).min(RATES.len() - 1);
+    model.hz = RATES.get(at).copied().unwrap_or(10);
+}
+
+fn vertical(model: &mut Model, lines: isize) {
+    match view::full_panel(model).unwrap_or(model.focus) {
+        Panel::Throughput => {
+            let n = workloads(model);
+            let at = model.only.map_or(0, |w| w + 1);
+            let next = (at + n + 1).saturating_add_signed(lines.signum());
+            model.only = next.checked_rem(n + 1).and_then(|at| at.checked_sub(1));
+        }
+        // Events stand newest last and are scrolled from their end.
+        Panel::Events => {
+            let most = model.shown().log.len().saturating_sub(1);
+            model.offset = model.offset.saturating_add_signed(-lines).min(most);
+        }
+        panel => {
+            let most = view::list_len(model, panel).saturating_sub(1);
+            model.offset = model.offset.saturating_add_signed(lines).min(most);
+        }
+    }
+}

@@ -1,0 +1,193 @@
+//! What every screen has: the header, the row of pages and the footer of valid keys.
+
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+use ratatui::text::{Line, Span};
+
+use super::Class;
+use crate::tui::format::{clock, cut, fit, span};
+use crate::tui::model::{Model, Page};
+use crate::tui::theme::Role;
+use crate::tui::update::valid;
+use crate::tui::widget::Canvas;
+
+/// Places of the bars around the panels.
+pub(super) struct Bars {
+    pub(super) header: Rect,
+    pub(super) tabs: Option<Rect>,
+    pub(super) body: Rect,
+    pub(super) footer: Rect,
+}
+
+/// A wide header holds the pages too; a mini screen has no row for them.
+pub(super) fn bars(class: Class, area: Rect) -> Bars {
+    let row = |y: u16| Rect {
+        y: area.y + y,
+        height: 1.min(area.height),
+        ..area
+    };
+    let top = if class == Class::Compact { 2 } else { 1 };
+    Bars {
+        header: row(0),
+        tabs: (class == Class::Compact).then(|| row(1)),
+        body: Rect {
+            y: area.y + top,
+            height: area.height.saturating_sub(top + 1),
+            ..area
+        },
+        footer: row(area.height.saturating_sub(1)),
+    }
+}
+
+/// Name, scenario, state and time at the left; rate, view and theme at the right.
+pub(super) fn header(model: &Model, class: Class, area: Rect, buf: &mut Buffer) {
+    let style = |role| model.theme.style(role);
+    let mut canvas = Canvas::new(buf, area);
+    let wide = class == Class::Wide;
+    let gap = if class == Class::Mini { " " } else { "  " };
+    let (state, role) = if model.failure.is_some() {
+        ("[FAILED]", Role::Bad)
+    } else if model.running() {
+        ("[RUN]", Role::Strong)
+    } else {
+        ("[STOP]", Role::Warn)
+    };
+    let name = cut(
+        &model.setup.scenario,
+        if class == Class::Mini { 9 } else { 20 },
+    );
+    let mut left = vec![
+        Span::styled("cairn", style(Role::Strong)),
+        Span::raw(format!("{gap}{name}{gap}")),
+        Span::styled(state, style(role)),
+    ];
+    if class != Class::Mini {
+        left.push(Span::raw(format!("{gap}{}", clock(model.live.elapsed()))));
+    }
+    let left = Line::from(left);
+    canvas.line(0, 0, &left);
+
+    let right = status(model, class);
+    let width = canvas.width();
+    let at = width.saturating_sub(fit(right.width()));
+    if at > fit(left.width()) {
+        canvas.line(at, 0, &right);
+    }
+    if wide {
+        let tabs = tabs_line(model);
+        let middle = (width.saturating_sub(fit(tabs.width()))) / 2;
+        let from = middle.max(fit(left.width()) + 2);
+        if from + fit(tabs.width()) < at {
+            canvas.line(from, 0, &tabs);
+        }
+    }
+}
+
+/// The right end of the header, the part that must be seen first.
+fn status(model: &Model, class: Class) -> Line<'static> {
+    let style = |role| model.theme.style(role);
+    let mut parts = Vec::new();
+    if let Some(gap) = model.stalled {
+        let text = format!("NO SAMPLES for {}", span(gap));
+        parts.push(Span::styled(text, style(Role::Bad)));
+    }
+    let dropped = model.live.latest.as_ref().map_or(0, |s| s.dropped);
+    if dropped > 0 {
+        parts.push(Span::styled(format!("drops {dropped}"), style(Role::Warn)));
+    }
+    if let Some(frozen) = &model.frozen {
+        let text = format!("FROZEN at {}", clock(frozen.elapsed()));
+        parts.push(Span::styled(text, style(Role::Chosen)));
+    } else if class == Class::Mini {
+        parts.push(Span::raw(clock(model.live.elapsed())));
+    } else {
+        parts.push(Span::raw("view live"));
+    }
+    if class != Class::Mini {
+        parts.push(Span::raw(format!("{} Hz", model.hz)));
+        parts.push(Span::raw(format!("seed {}", model.setup.seed)));
+        if class == Class::Wide {
+            parts.push(Span::styled(model.theme.name(), style(Role::Dim)));
+        }
+    }
+    let mut line = Line::default();
+    for (i, part) in parts.into_iter().enumerate() {
+        if i > 0 {
+            line.push_span(Span::raw("  "));
+        }
+        line.push_span(part);
+    }
+    line
+}
+
+/// The pages with their keys, the open one in brackets and reversed.
+pub(super) fn tabs(model: &Model, area: Rect, buf: &mut Buffer) {
+    let mut canvas = Canvas::new(buf, area);
+    canvas.line(0, 0, &tabs_line(model));
+    let marks = match model.marks {
+        0 => String::new(),
+        1 => "1 switch".to_owned(),
+        n => format!("{n} switches"),
+    };
+    canvas.right(canvas.width(), 0, &marks, model.theme.style(Role::Dim));
+}
+
+fn tabs_line(model: &Model) -> Line<'static> {
+    let mut line = Line::default();
+    for (page, key) in Page::ALL.into_iter().zip(1..) {
+        let name = page.name();
+        line.push_span(if page == model.page {
+            Span::styled(format!("[{key} {name}]"), model.theme.style(Role::Chosen))
+        } else {
+            Span::styled(format!(" {key} {name} "), model.theme.style(Role::Dim))
+        });
+    }
+    line
+}
+
+/// A note if there is one, else the keys that do something now; `q quit` always stands at the end.
+pub(super) fn footer(model: &Model, area: Rect, buf: &mut Buffer) {
+    let mut canvas = Canvas::new(buf, area);
+    let width = canvas.width();
+    let quit = key_line(model, "q", "quit");
+    let room = width.saturating_sub(fit(quit.width()) + 2);
+    canvas.line(width.saturating_sub(fit(quit.width())), 0, &quit);
+    let failure = model
+        .failure
+        .as_ref()
+        .map(|f| format!("workload stopped: {f}"));
+    if let Some(note) = model.note.clone().or(failure) {
+        let role = if model.failure.is_some() && model.note.is_none() {
+            Role::Bad
+        } else {
+            Role::Warn
+        };
+        canvas.text(
+            0,
+            0,
+            &cut(&note, usize::from(room)),
+            model.theme.style(role),
+        );
+        return;
+    }
+    let mut line = Line::default();
+    for (key, does) in valid(model) {
+        let part = key_line(model, &key, does);
+        let gap = if line.spans.is_empty() { 0 } else { 2 };
+        if fit(line.width() + gap + part.width()) > room {
+            continue;
+        }
+        if gap > 0 {
+            line.push_span(Span::raw("  "));
+        }
+        line.extend(part);
+    }
+    canvas.line(0, 0, &line);
+}
+
+fn key_line(model: &Model, key: &str, does: &str) -> Line<'static> {
+    Line::from(vec![
+        Span::styled(key.to_owned(), model.theme.style(Role::Key)),
+        Span::raw(format!(" {does}")),
+    ])
+}

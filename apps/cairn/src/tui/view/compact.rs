@@ -1,0 +1,29 @@
+//! The overview from 80 x 24 on: what is the stack, what is switched, did it get better.
+
+use ratatui::layout::{Constraint, Rect};
+
+use super::wide::{columns, rows};
+use crate::tui::format::fit;
+use crate::tui::model::{Model, Panel};
+
+pub(super) fn layout(model: &Model, body: Rect) -> Vec<(Panel, Rect)> {
+    let layers = model.shown().latest.as_ref().map_or(6, |s| s.layers.len());
+    let lines = fit(layers.max(model.setup.policies.len())).clamp(4, 6);
+    let [upper, chart, lower] = rows(
+        body,
+        [
+            Constraint::Length(lines + 2),
+            Constraint::Fill(1),
+            Constraint::Length(5),
+        ],
+    );
+    let [stack, policies] = columns(upper, [Constraint::Percentage(41), Constraint::Fill(1)]);
+    let [latency, ab] = columns(lower, [Constraint::Percentage(46), Constraint::Fill(1)]);
+    vec![
+        (Panel::Stack, stack),
+        (Panel::Policies, policies),
+        (Panel::Throughput, chart),
+        (Panel::Latency, latency),
+        (Panel::Ab, ab),
+    ]
+}

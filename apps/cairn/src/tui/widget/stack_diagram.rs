@@ -1,0 +1,103 @@
+//! The stack in call order: a line for each layer, the way between them where there is room, and
+//! the layers' own facts in what room is left.
+
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+use ratatui::widgets::Widget;
+
+use cairn_lab::LayerSample;
+
+use super::Canvas;
+use crate::tui::format::{bytes_per_s, cut, fit, per_s};
+use crate::tui::theme::{Role, Theme};
+
+/// The diagram.
+#[derive(Debug)]
+pub struct StackDiagram<'a> {
+    /// Client first, media last.
+    pub layers: &'a [LayerSample],
+    /// Colours and glyphs.
+    pub theme: Theme,
+}
+
+/// Lines each layer gets.
+#[derive(Clone, Copy)]
+struct Room {
+    facts: usize,
+    way: bool,
+}
+
+impl StackDiagram<'_> {
+    /// Ways come first, as they make it a stack; then facts, layer by layer, until the room ends.
+    fn rooms(&self, height: usize) -> Vec<Room> {
+        let n = self.layers.len();
+        let ways = height + 1 >= 2 * n;
+        let mut left = height.saturating_sub(if ways { (2 * n).saturating_sub(1) } else { n });
+        let mut rooms = vec![
+            Room {
+                facts: 0,
+                way: ways
+            };
+            n
+        ];
+        let most = self.layers.iter().map(|l| l.facts.len()).max().unwrap_or(0);
+        for round in 0..most {
+            for (room, layer) in rooms.iter_mut().zip(self.layers) {
+                if left > 0 && layer.facts.len() > round {
+                    room.facts += 1;
+                    left -= 1;
+                }
+            }
+        }
+        if let Some(last) = rooms.last_mut() {
+            last.way = false;
+        }
+        rooms
+    }
+}
+
+impl Widget for &StackDiagram<'_> {
+    fn render(self, area: Rect, buf: &mut Buffer) {
+        let mut canvas = Canvas::new(buf, area);
+        let (height, width) = (usize::from(canvas.height()), canvas.width());
+        let [strong, dim, plain] =
+            [Role::Strong, Role::Dim, Role::Plain].map(|role| self.theme.style(role));
+        let glyphs = self.theme.glyphs();
+        let mut y = 0;
+        for (i, (layer, room)) in self.layers.iter().zip(self.rooms(height)).enumerate() {
+            if usize::from(y) + 1 == height && i + 1 < self.layers.len() {
+                let more = format!("... {} more", self.layers.len() - i);
+                canvas.text(0, y, &more, dim);
+                return;
+            }
+            let bytes = layer.bytes_per_s.map(bytes_per_s);
+            let rate = layer.per_s.map(per_s);
+            let mut end = width;
+            // Bytes only where the name keeps a dozen cells.
+            if let Some(bytes) = bytes.filter(|_| width >= 34) {
+                canvas.right(end, y, &bytes, dim);
+                end -= 11;
+            }
+            if let Some(rate) = rate {
+                canvas.right(end, y, &rate, plain);
+                end = end.saturating_sub(fit(rate.len()) + 1);
+            }
+            canvas.text(0, y, &cut(&layer.name, usize::from(end)), strong);
+            y += 1;
+            for fact in layer.facts.iter().take(room.facts) {
+                let bar = if i + 1 < self.layers.len() {
+                    glyphs.flow
+                } else {
+                    ' '
+                };
+                canvas.glyph(1, y, bar, dim);
+                canvas.text(3, y, &cut(fact, usize::from(width)), dim);
+                y += 1;
+            }
+            if room.way {
+                canvas.glyph(1, y, glyphs.arrow, dim);
+                y += 1;
+            }
+        }
+    }
+}

@@ -1,0 +1,373 @@
+//! Fixed scenes: runs that never happened, the same each time, for pictures and snapshots.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use cairn_lab::{
+    ArmSample, BitSample, BufferSample, Cell, CellStatus, Comparison, CounterView, Effect,
+    ExtentSample, FlagSample, HeadSample, Latency, LayerSample, PolicyInfo, Sample, SlotSample,
+    Strip, Unit, WorkloadSample,
+};
+use cairn_tui::tui::model::{Model, Setup};
+use cairn_tui::tui::theme::{ColorDepth, Theme};
+use cairn_tui::tui::update::{Msg, update};
+use cairn_tui::tui::view;
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+
+/// True colour, Unicode.
+pub(crate) const COLOUR: Theme = Theme {
+    depth: ColorDepth::True,
+    ascii: false,
+};
+/// No colours, Unicode.
+pub(crate) const MONO: Theme = Theme {
+    depth: ColorDepth::None,
+    ascii: false,
+};
+/// No colours, ASCII.
+pub(crate) const ASCII: Theme = Theme {
+    depth: ColorDepth::None,
+    ascii: true,
+};
+
+const FLAG_SET: usize = 0;
+const ES_COUNTERS: usize = 1;
+
+/// Noise that is the same each time, in -1..1.
+struct Noise(u64);
+
+impl Noise {
+    fn next(&mut self) -> f64 {
+        self.0 = self
+            .0
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        f64::from(u32::try_from(self.0 >> 33).unwrap()) / f64::from(1u32 << 30) - 1.0
+    }
+}
+
+fn policies() -> Vec<PolicyInfo> {
+    let policy = |name: &str, key, arms: &[&str], about: &str| PolicyInfo {
+        name: name.to_owned(),
+        key,
+        arms: arms.iter().map(|a| (*a).to_owned()).collect(),
+        about: about.to_owned(),
+        owner: "lab".to_owned(),
+    };
+    vec![
+        policy(
+            "flag-set",
+            'c',
+            &["always-rmw", "check-first"],
+            "how a hint bit that may be set already is set",
+        ),
+        policy(
+            "es-counters",
+            'p',
+            &["shared", "per-cpu"],
+            "one shared counter each, or one slot per CPU",
+        ),
+        policy(
+            "extent-cache",
+            'e',
+            &["off", "on"],
+            "look-ups answered by the cache or by the mapping below",
+        ),
+        policy(
+            "batch",
+            'b',
+            &["32", "64", "128", "256"],
+            "batch of the per-CPU counters",
+        ),
+    ]
+}
+
+/// The dashboard before the first sample.
+pub(crate) fn empty(theme: Theme, size: (u16, u16)) -> Model {
+    Model::new(Setup {
+        scenario: "mixed".to_owned(),
+        stack: "stats/ram(1g)".to_owned(),
+        seed: 42,
+        policies: policies(),
+        arms: vec![1, 1, 1, 2],
+        interval: Duration::from_millis(100),
+        theme,
+        hz: 10,
+        size,
+    })
+}
+
+/// The run of the pictures: the counters were switched to `shared` and back.
+pub(crate) fn mixed(theme: Theme, size: (u16, u16)) -> Model {
+    let mut model = empty(theme, size);
+    let mut noise = Noise(7);
+    for seq in 0..240 {
+        let arms = vec![1, usize::from(!(140..=195).contains(&seq)), 1, 2];
+        let settling = (140..142).contains(&seq) || (196..198).contains(&seq);
+        let comparison = (seq >= 145).then(|| comparison(seq));
+        let sample = sample(seq, arms, settling, comparison, &mut noise);
+        update(&mut model, Msg::Sample(Arc::new(sample)));
+    }
+    for _ in 0..20 {
+        model.meter.drawn(Duration::from_micros(640), 2_100);
+    }
+    model.meter.fps = Some(10.0);
+    model.meter.cpu = Some(0.008);
+    model
+}
+
+fn latency(n: u64, p50: u64) -> Latency {
+    Latency {
+        n,
+        min: p50 / 3,
+        p50,
+        p90: p50 * 13 / 10,
+        p99: p50 * 29 / 10,
+        p999: p50 * 16,
+        p9999: p50 * 31,
+        max: p50 * 52,
+        mean: p50 as f64 * 1.07,
+    }
+}
+
+fn comparison(seq: u64) -> Comparison {
+    let arm = |arm, slices, mean, sd, p50| ArmSample {
+        arm,
+        slices,
+        mean,
+        sd,
+        latency: latency(slices * 19_000, p50),
+    };
+    Comparison {
+        policy: ES_COUNTERS,
+        metric: "randwrite IOPS".into(),
+        arms: [
+            arm(0, (seq - 142).min(54), 184_320.0, 4_100.0, 9_100),
+            arm(1, 140 + seq.saturating_sub(198), 201_640.0, 4_400.0, 8_300),
+        ],
+        effect: Some(Effect {
+            ratio: 0.094,
+            lo: 0.086,
+            hi: 0.102,
+        }),
+        estimator: "Welch, unpaired, time-confounded",
+    }
+}
+
+fn sample(
+    seq: u64,
+    arms: Vec<usize>,
+    settling: bool,
+    comparison: Option<Comparison>,
+    noise: &mut Noise,
+) -> Sample {
+    let fio = if arms[ES_COUNTERS] == 1 {
+        201_600.0
+    } else {
+        184_300.0
+    } + noise.next() * 3_200.0;
+    let clo = if arms[FLAG_SET] == 1 {
+        38_900.0
+    } else {
+        37_100.0
+    } + noise.next() * 420.0;
+    let t = seq + 1;
+    Sample {
+        seq,
+        elapsed: Duration::from_millis(100 * t),
+        interval: Duration::from_millis(100),
+        late: Duration::from_micros(if seq % 97 == 13 {
+            310
+        } else {
+            60 + seq % 7 * 11
+        }),
+        dropped: 0,
+        running: true,
+        settling,
+        failure: None,
+        workloads: vec![
+            WorkloadSample {
+                name: "randwrite".into(),
+                about: "fio randwrite 4 KiB".into(),
+                workers: 1,
+                unit: Unit::Io,
+                ops: 20_160 * t,
+                bytes: 20_160 * 4_096 * t,
+                errors: 0,
+                ops_per_s: fio,
+                bytes_per_s: fio * 4_096.0,
+                recent: latency(20_160, 8_300),
+                total: latency(20_160 * t, 8_600),
+            },
+            WorkloadSample {
+                name: "creat-clo".into(),
+                about: "buffer pattern of creat-clo".into(),
+                workers: 1,
+                unit: Unit::Op,
+                ops: 3_890 * t,
+                bytes: 0,
+                errors: 0,
+                ops_per_s: clo,
+                bytes_per_s: 0.0,
+                recent: latency(3_890, 23_400),
+                total: latency(3_890 * t, 23_900),
+            },
+        ],
+        arms,
+        layers: layers(fio, clo),
+        extents: extents(t, fio),
+        flags: flags(t, clo),
+        buffers: BufferSample {
+            heads: 1_024,
+            dirty: 6,
+            lookups_per_s: clo * 14.0,
+            dirties_per_s: clo * 14.0,
+            writebacks_per_s: 41.0,
+        },
+        comparison,
+    }
+}
+
+fn layers(fio: f64, clo: f64) -> Vec<LayerSample> {
+    let layer = |name: &str, per_s: f64, bytes: Option<f64>, facts: &[&str]| LayerSample {
+        name: name.into(),
+        per_s: Some(per_s),
+        bytes_per_s: bytes,
+        facts: facts.iter().map(|f| (*f).to_owned()).collect(),
+    };
+    let bytes = Some(fio * 4_096.0);
+    vec![
+        layer(
+            "workload",
+            fio + clo,
+            bytes,
+            &["randwrite, creat-clo", "2 workers"],
+        ),
+        layer(
+            "file",
+            fio,
+            bytes,
+            &["flat, 256 MiB", "2 extent look-ups per I/O"],
+        ),
+        layer(
+            "extent cache",
+            fio * 2.0,
+            None,
+            &["412 extents, hit 93.1 %", "per-cpu counters, batch 128"],
+        ),
+        layer(
+            "buffer cache",
+            clo * 14.0,
+            None,
+            &["1 024 heads, 6 dirty", "check-first"],
+        ),
+        layer("stats", fio + 41.0, bytes, &["device counters"]),
+        layer("ram", fio + 41.0, bytes, &["1 GiB, mmap"]),
+    ]
+}
+
+fn extents(t: u64, fio: f64) -> ExtentSample {
+    let n = i64::try_from(t).unwrap();
+    let view = |exact: i64, differ: i64, bound| CounterView {
+        exact,
+        approx: exact - differ,
+        bound,
+    };
+    let runs = [
+        (CellStatus::Written, 150),
+        (CellStatus::Delayed, 34),
+        (CellStatus::Written, 92),
+        (CellStatus::Unwritten, 60),
+        (CellStatus::Hole, 44),
+        (CellStatus::Written, 70),
+        (CellStatus::Unknown, 20),
+        (CellStatus::Unwritten, 42),
+    ];
+    let cells = runs.iter().flat_map(|(status, n)| {
+        (0..*n).map(move |i| Cell {
+            status: *status,
+            mixed: i == 0 && *status != CellStatus::Unknown,
+        })
+    });
+    ExtentSample {
+        hits: view(37_532 * n, 102, 1_016),
+        misses: view(2_781 * n, -3, 1_016),
+        objects: view(412, 0, 254),
+        reclaimable: view(280, 2, 254),
+        hits_per_s: fio * 2.0 * 0.931,
+        misses_per_s: fio * 2.0 * 0.069,
+        slots: (0..2)
+            .map(|cpu| SlotSample {
+                label: format!("cpu {cpu}").into(),
+                hits: (18_900 - 268 * cpu) * t,
+                misses: (1_381 + 19 * cpu) * t,
+            })
+            .collect(),
+        batch: 128,
+        strip: Some(Strip {
+            ino: 12,
+            blocks: 65_536,
+            block_size: 4_096,
+            extents: 412,
+            written: 39_900,
+            unwritten: 12_980,
+            delayed: 4_352,
+            holes: 5_632,
+            cells: cells.collect(),
+        }),
+    }
+}
+
+fn flags(t: u64, clo: f64) -> FlagSample {
+    let bit = |name, rmws: u64, avoided: u64| BitSample {
+        name,
+        rmws: rmws * t,
+        avoided: avoided * t,
+    };
+    let mut noise = Noise(3);
+    let words = (0..220).map(|block| {
+        let mut bits = 0b1_0001;
+        for (place, chance) in [(1, -0.7), (3, 0.1), (13, -0.2), (14, -0.3)] {
+            if noise.next() < chance {
+                bits |= 1 << place;
+            }
+        }
+        HeadSample { block, bits }
+    });
+    FlagSample {
+        probe: true,
+        sets_per_s: clo * 56.0,
+        rmws_per_s: clo * 14.0,
+        avoided_per_s: clo * 42.0,
+        sets: 217_840 * t,
+        rmws: 54_460 * t,
+        avoided: 163_380 * t,
+        bits: vec![
+            bit("Uptodate", 12, 54_448),
+            bit("Dirty", 54_012, 448),
+            bit("Meta", 12, 54_448),
+            bit("Prio", 12, 54_448),
+        ],
+        words: words.collect(),
+    }
+}
+
+/// The screen of a model.
+pub(crate) fn draw(model: &Model) -> Buffer {
+    let area = Rect::new(0, 0, model.size.0, model.size.1);
+    let mut buf = Buffer::empty(area);
+    view::render(model, area, &mut buf);
+    buf
+}
+
+/// The characters of a screen, lines without trailing blanks.
+pub(crate) fn text(buf: &Buffer) -> String {
+    let mut out = String::new();
+    for y in 0..buf.area.height {
+        let line: String = (0..buf.area.width).map(|x| buf[(x, y)].symbol()).collect();
+        out.push_str(line.trim_end());
+        out.push('\n');
+    }
+    out
+}

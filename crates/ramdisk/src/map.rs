@@ -1,0 +1,137 @@
+//! The mapping, and the one place where bytes are copied to and from it.
+//!
+//! Other threads use the same memory, so no reference into it is ever made: `&mut [u8]` over it
+//! would be undefined behaviour. Clients may race on bytes (the contract promises old or new, never
+//! more), and a copy that races is made of plain byte moves whose result nobody interprets.
+
+use std::io;
+use std::ptr;
+
+use memmap2::{Advice, MmapOptions, MmapRaw, UncheckedAdvice};
+
+/// A mapping of a whole device.
+pub(crate) struct Mapping {
+    raw: MmapRaw,
+}
+
+impl Mapping {
+    /// Maps `len` bytes of a file that nobody can make shorter.
+    pub(crate) fn of_file<F: memmap2::MmapAsRawDesc>(file: F, len: usize) -> io::Result<Self> {
+        let raw = MmapOptions::new()
+            .len(len)
+            .no_reserve_swap()
+            .map_raw(file)?;
+        Self::set_up(raw)
+    }
+
+    /// Maps `len` bytes of private memory.
+    pub(crate) fn anonymous(len: usize) -> io::Result<Self> {
+        let map = MmapOptions::new().len(len).no_reserve_swap().map_anon()?;
+        Self::set_up(MmapRaw::from(map))
+    }
+
+    fn set_up(raw: MmapRaw) -> io::Result<Self> {
+        raw.advise(Advice::DontFork)?;
+        // A core file as large as the disk helps nobody.
+        raw.advise(Advice::DontDump)?;
+        Ok(Self { raw })
+    }
+
+    fn check(&self, off: usize, len: usize) {
+        let inside = off
+            .checked_add(len)
+            .is_some_and(|end| end <= self.raw.len());
+        assert!(inside, "{len} bytes at {off} of {}", self.raw.len());
+    }
+
+    /// Copies the bytes at `off` out.
+    #[inline]
+    pub(crate) fn copy_out(&self, off: usize, to: &mut [u8]) {
+        self.check(off, to.len());
+        // SAFETY: check() holds the source inside the mapping, which lives as long as self and
+        // whose pages cannot vanish (sealed, private or locked file); `to` is the caller's own
+        // memory, so the two cannot overlap. Other threads may write the source meanwhile: byte
+        // moves then give old or new bytes, and no bytes here have an invalid value.
+        unsafe { ptr::copy_nonoverlapping(self.raw.as_ptr().add(off), to.as_mut_ptr(), to.len()) }
+    }
+
+    /// Copies `from` to `off`.
+    #[inline]
+    pub(crate) fn copy_in(&self, off: usize, from: &[u8]) {
+        self.check(off, from.len());
+        // SAFETY: as in copy_out, with the roles changed; `from` is borrowed for the call, and no
+        // reference into the mapping exists anywhere that this write could invalidate.
+        unsafe {
+            ptr::copy_nonoverlapping(from.as_ptr(), self.raw.as_mut_ptr().add(off), from.len());
+        }
+    }
+
+    /// Zeroes `len` bytes at `off`.
+    pub(crate) fn zero(&self, off: usize, len: usize) {
+        self.check(off, len);
+        // SAFETY: check() holds the range inside the mapping; as in copy_in there are no
+        // references into it.
+        unsafe { ptr::write_bytes(self.raw.as_mut_ptr().add(off), 0, len) }
+    }
+
+    /// Gives the pages of private memory back; they read as zeros afterwards.
+    pub(crate) fn drop_private(&self, off: usize, len: usize) -> io::Result<()> {
+        self.check(off, len);
+        // SAFETY: MADV_DONTNEED on private anonymous memory replaces the pages by zeros. The range
+        // lies inside the mapping, nobody holds references into it, and bytes that change under a
+        // copy are what copy_out allows for.
+        unsafe {
+            self.raw
+                .unchecked_advise_range(UncheckedAdvice::DontNeed, off, len)
+        }
+    }
+
+    /// Takes every page now, and fails if it cannot be had (which `MAP_POPULATE` does not).
+    pub(crate) fn populate(&self, len: usize) -> io::Result<()> {
+        self.raw.advise_range(Advice::PopulateWrite, 0, len)
+    }
+
+    /// Asks for huge pages.
+    pub(crate) fn want_huge(&self) -> io::Result<()> {
+        self.raw.advise(Advice::HugePage)
+    }
+
+    /// Keeps the pages in memory.
+    pub(crate) fn lock(&self) -> io::Result<()> {
+        self.raw.lock()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn copies_and_zeroes() {
+        let map = Mapping::anonymous(8192).unwrap();
+        map.copy_in(4090, b"hello world");
+        let mut out = [1; 13];
+        map.copy_out(4089, &mut out);
+        assert_eq!(&out, b"\0hello world\0");
+        map.zero(4090, 5);
+        map.copy_out(4089, &mut out);
+        assert_eq!(&out, b"\0\0\0\0\0\0 world\0");
+        map.drop_private(4096, 4096).unwrap();
+        map.copy_out(4089, &mut out);
+        assert_eq!(&out, b"\0\0\0\0\0\0 \0\0\0\0\0\0");
+    }
+
+    #[test]
+    #[should_panic(expected = "bytes at")]
+    fn outside_is_a_bug() {
+        Mapping::anonymous(4096).unwrap().zero(4000, 97);
+    }
+
+    #[test]
+    #[should_panic(expected = "bytes at")]
+    fn overflow_is_a_bug() {
+        Mapping::anonymous(4096)
+            .unwrap()
+            .copy_out(usize::MAX, &mut [0; 2]);
+    }
+}

@@ -55,7 +55,9 @@ fn without_cpu(line: &[u8]) -> Option<Prefix<'_>> {
         let at = from + line.get(from..)?.iter().position(|&b| b == b':')?;
         from = at + 1;
         let before = line.get(..at)?;
-        let start = before.iter().rposition(|&b| b == b' ')?;
+        let Some(start) = before.iter().rposition(|&b| b == b' ') else {
+            continue;
+        };
         let Some(time) = clock(before.get(start + 1..)?) else {
             continue;
         };

@@ -44,8 +44,14 @@ pub(crate) fn folder() -> Option<PathBuf> {
     if path.is_dir() {
         return Some(path);
     }
-    eprintln!("SKIPPED: no captures at {}", path.display());
+    skip(&format!("no captures at {}", path.display()));
     None
+}
+
+/// A test that cannot run says so.
+#[allow(clippy::print_stderr, reason = "that is where it says so")]
+pub(crate) fn skip(why: &str) {
+    eprintln!("SKIPPED: {why}");
 }
 
 pub(crate) fn trace(folder: &Path, name: &str) -> PathBuf {

@@ -31,7 +31,7 @@ pub use report::{Logs, Report, SteadyLimit, SteadyMetric, SteadyState, UnifiedRe
 pub use verify::{Verify, VerifyKind};
 
 /// A job as the engine runs it; its clones (`numjobs`) come from [`Plan::clones`](crate::Plan::clones).
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct Job {
     /// Name in reports: the section, or what `name=` made of it.
     pub name: String,
@@ -75,34 +75,6 @@ pub struct Job {
     pub logs: Logs,
     /// I/O taken from, or written to, a log.
     pub replay: Replay,
-}
-
-impl Default for Job {
-    fn default() -> Self {
-        Self {
-            name: String::new(),
-            section: String::new(),
-            description: None,
-            group: 0,
-            globals: 0,
-            given: Vec::new(),
-            ignored: Vec::new(),
-            access: Access::default(),
-            random: Random::default(),
-            extent: Extent::default(),
-            files: Files::default(),
-            queue: Queue::default(),
-            engine: EngineOptions::default(),
-            durability: Durability::default(),
-            pace: Pace::default(),
-            buffers: Buffers::default(),
-            verify: Verify::default(),
-            control: Control::default(),
-            report: Report::default(),
-            logs: Logs::default(),
-            replay: Replay::default(),
-        }
-    }
 }
 
 impl Job {

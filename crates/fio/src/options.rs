@@ -4,13 +4,24 @@ use crate::job::{IoEngine, Job};
 use crate::value::{Bare, Reason};
 
 mod apply;
-mod core_io;
-mod core_misc;
-mod core_run;
+mod buffers;
+mod control;
 mod engines;
+mod extent;
+mod files;
 mod help;
+mod host;
+mod logs;
+mod pace;
+mod queue;
+mod random;
+mod refused;
+mod replay;
+mod report;
 mod setter;
 mod suggest;
+mod verify;
+mod workload;
 
 pub use help::{command_help, engine_help, option_help};
 pub(crate) use setter::Set;
@@ -69,11 +80,24 @@ pub(crate) enum ApplyError {
 
 /// Every option, core ones first, in the order of the help.
 pub fn all() -> impl Iterator<Item = &'static OptionDef> {
-    core_io::TABLE
-        .iter()
-        .chain(core_run::TABLE)
-        .chain(core_misc::TABLE)
-        .chain(engines::TABLE)
+    const TABLES: [&[OptionDef]; 15] = [
+        workload::TABLE,
+        random::TABLE,
+        queue::TABLE,
+        extent::TABLE,
+        files::TABLE,
+        control::TABLE,
+        pace::TABLE,
+        buffers::TABLE,
+        verify::TABLE,
+        replay::TABLE,
+        report::TABLE,
+        logs::TABLE,
+        host::TABLE,
+        refused::TABLE,
+        engines::TABLE,
+    ];
+    TABLES.into_iter().flatten()
 }
 
 /// The definition of a name or alias.
@@ -98,12 +122,17 @@ impl OptionDef {
         self.apply(&mut job, value).is_err() || job != plain
     }
 
-    /// Whether the option may stand without a value.
+    /// Whether a job file may have the option without a value.
     pub fn may_stand_alone(&self) -> bool {
-        matches!(self.set, Set::Flag(_) | Set::Bool(_) | Set::OptText(_))
+        matches!(self.set, Set::Flag(_) | Set::OptText(_))
     }
 
-    /// Whether fio leaves the option out of `job options` when it stands alone.
+    /// Whether the option takes 0 or 1, and on the command line alone means 1.
+    pub(crate) fn is_bool(&self) -> bool {
+        matches!(self.set, Set::Bool(_))
+    }
+
+    /// Whether the option is a flag, which fio leaves out of `job options` when it stands alone.
     pub fn is_flag(&self) -> bool {
         matches!(self.set, Set::Flag(_))
     }

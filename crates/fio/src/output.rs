@@ -4,9 +4,14 @@
 //! nothing else, so that all formats agree on every number.
 
 mod histogram;
+mod json;
 mod json_value;
 mod result;
 mod stats;
+mod terse;
+mod text;
+mod units;
+mod view;
 
 pub use histogram::{BUCKETS, Bucket, GROUP_BUCKETS, GROUPS, Histogram};
 pub use json_value::Json;
@@ -15,6 +20,7 @@ pub use result::{
     RunResult, SteadyResult,
 };
 pub use stats::Stats;
+pub use units::{Unit, shorten, time_in_words};
 
 /// Percentiles shown unless `percentile_list` says otherwise.
 pub const DEFAULT_PERCENTILES: [f64; 17] = [

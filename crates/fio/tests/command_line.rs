@@ -23,14 +23,29 @@ fn the_percpu_counter_benchmark() {
     assert_eq!(job.min_block(), 4096);
     assert_eq!(plan.clones().iter().map(|c| c.report).max(), Some(0));
     // fio leaves flags that stand alone out of "job options".
-    assert!(job.json_options().iter().all(|(key, _)| key != "norandommap"));
+    assert!(
+        job.json_options()
+            .iter()
+            .all(|(key, _)| key != "norandommap")
+    );
 }
 
 #[test]
 fn both_dashes_values_apart_and_prefixes() {
     let plan = Parser::new()
-        .command_line(["--name", "a", "-bs", "8k", "--ioeng=null", "--direct", "--rw=read"])
+        .command_line([
+            "--name",
+            "a",
+            "-bs",
+            "8k",
+            "--ioeng=null",
+            "--direct",
+            "--rw=read",
+        ])
         .unwrap();
     let job = plan.jobs.first().unwrap();
-    assert_eq!((job.max_block(), job.queue.ioengine, job.queue.direct), (8192, IoEngine::Null, true));
+    assert_eq!(
+        (job.max_block(), job.queue.ioengine, job.queue.direct),
+        (8192, IoEngine::Null, true)
+    );
 }

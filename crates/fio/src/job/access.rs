@@ -250,6 +250,10 @@ pub enum Distribution {
 
 /// Random sequences.
 #[derive(Debug, Clone, PartialEq)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "fio has that many switches, and they are independent"
+)]
 pub struct Random {
     /// `norandommap`: draw freely instead of covering each block once.
     pub norandommap: bool,

@@ -46,6 +46,10 @@ words! {
 
 /// Clones, order, time and ends.
 #[derive(Debug, Clone, PartialEq)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "fio has that many switches, and they are independent"
+)]
 pub struct Control {
     /// `numjobs=` [1].
     pub numjobs: u32,

@@ -32,6 +32,10 @@ words! {
 
 /// What the buffers hold.
 #[derive(Debug, Clone, PartialEq)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "fio has that many switches, and they are independent"
+)]
 pub struct Buffers {
     /// `zero_buffers`: all zero.
     pub zero: bool,

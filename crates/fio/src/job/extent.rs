@@ -126,6 +126,10 @@ pub struct FileService {
 
 /// The files of a job.
 #[derive(Debug, Clone, PartialEq)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "fio has that many switches, and they are independent"
+)]
 pub struct Files {
     /// `filename=a:b`, unescaped; empty means names are made by [`Files::format`].
     pub names: Vec<String>,

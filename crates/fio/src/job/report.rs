@@ -132,6 +132,10 @@ impl Default for Report {
 
 /// Log files. A prefix of `Some("")` means the job's own name.
 #[derive(Debug, Clone, PartialEq)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "fio has that many switches, and they are independent"
+)]
 pub struct Logs {
     /// `write_bw_log=` prefix.
     pub bw: Option<String>,

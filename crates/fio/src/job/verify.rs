@@ -49,6 +49,10 @@ words! {
 
 /// Checking what was written.
 #[derive(Debug, Clone, PartialEq)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "fio has that many switches, and they are independent"
+)]
 pub struct Verify {
     /// `verify=` [0].
     pub kind: VerifyKind,

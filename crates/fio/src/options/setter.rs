@@ -9,7 +9,7 @@ use crate::value::{Bare, Reason, Triple};
 pub(crate) enum Set {
     /// Nothing, 0 or 1; alone it is 1 and stays out of JSON.
     Flag(fn(&mut Job, bool)),
-    /// 0 or 1, alone 1.
+    /// 0 or 1.
     Bool(fn(&mut Job, bool)),
     /// A number from .. to.
     Int(u64, u64, fn(&mut Job, u64)),

@@ -65,7 +65,7 @@ impl Histogram {
     #[inline]
     pub const fn index(ns: u64) -> usize {
         // Below 2 * 64 the value is its own bucket.
-        let msb = 63 - (ns | 1).leading_zeros();
+        let msb = (ns | 1).ilog2();
         if msb <= BITS {
             #[expect(clippy::cast_possible_truncation, reason = "below 128")]
             return ns as usize;
@@ -115,8 +115,8 @@ impl Histogram {
 
     /// Adds the samples of another.
     pub fn merge(&mut self, other: &Self) {
-        for (mine, theirs) in self.buckets.iter_mut().zip(other.buckets.iter()) {
-            *mine += theirs;
+        for (slot, count) in self.buckets.iter_mut().zip(other.buckets.iter()) {
+            *slot += count;
         }
         self.count += other.count;
     }
@@ -158,26 +158,19 @@ impl Histogram {
     /// Values of ascending percentiles (0 to 100): the first bucket at which the running count reaches
     /// the share. Without samples, zeros.
     pub fn percentiles(&self, list: &[f64]) -> Vec<u64> {
-        let mut result = Vec::with_capacity(list.len());
-        let mut sum = 0_u64;
-        let mut last = 0;
-        let mut filled = self.iter().peekable();
-        for percent in list {
-            let wanted = percent / 100.0 * self.count as f64;
-            while let Some(bucket) = filled.peek() {
-                if last != 0 && sum as f64 >= wanted && sum > 0 {
-                    break;
+        let mut filled = self.iter();
+        let (mut sum, mut reached) = (0_u64, 0);
+        list.iter()
+            .map(|percent| {
+                let wanted = percent / 100.0 * self.count as f64;
+                while sum == 0 || (sum as f64) < wanted {
+                    let Some(bucket) = filled.next() else { break };
+                    sum += bucket.count;
+                    reached = bucket.value;
                 }
-                if sum > 0 && sum as f64 >= wanted {
-                    break;
-                }
-                sum += bucket.count;
-                last = bucket.value;
-                filled.next();
-            }
-            result.push(last);
-        }
-        result
+                reached
+            })
+            .collect()
     }
 }
 

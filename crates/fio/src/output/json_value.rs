@@ -119,7 +119,7 @@ impl Json {
             Self::Text(text) => quote(out, text),
             Self::List(items) => {
                 block(out, level, ('[', ']'), items, |out, item, level| {
-                    item.write(out, level)
+                    item.write(out, level);
                 });
             }
             Self::Object(members) => {

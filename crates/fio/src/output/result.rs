@@ -1,7 +1,7 @@
 //! What an engine hands to the writers.
 
 use super::{Histogram, Stats};
-use crate::job::{Ddir, PerDir};
+use crate::job::{Ddir, PerDir, SteadyMetric, UnifiedReporting};
 
 /// A whole run, or its state so far.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -18,12 +18,16 @@ pub struct RunResult {
     pub jobs: Vec<JobResult>,
     /// Devices used; `None` leaves the part out (`disk_util=0`).
     pub disk_util: Option<Vec<DiskUtil>>,
-    /// What the program adds of its own, under one key `cairn`: keys with ready JSON text.
+    /// What the program adds of its own, under one key `cairn`: keys and values.
     pub own: Vec<(String, super::Json)>,
 }
 
 /// One report: a job, a clone, or the clones of a group merged.
 #[derive(Debug, Clone, PartialEq)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "fio has that many switches, and they are independent"
+)]
 pub struct JobResult {
     /// Name.
     pub jobname: String,
@@ -65,6 +69,8 @@ pub struct JobResult {
     pub latency_depth: LatencyDepth,
     /// `percentile_list`, ascending.
     pub percentiles: Vec<f64>,
+    /// `unified_rw_reporting=mixed`: the figures of all directions stand in `read`.
+    pub unified: bool,
     /// Percentiles shown for completion latency.
     pub clat_percentiles: bool,
     /// Percentiles shown for total latency.
@@ -289,13 +295,15 @@ impl Default for LatencyDepth {
 /// Outcome of `steadystate`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SteadyResult {
-    /// The option as given, canonical: `iops_slope:0.3%`.
-    pub option: String,
+    /// Figure watched.
+    pub metric: SteadyMetric,
+    /// Its limit.
+    pub limit: f64,
     /// `steadystate_duration` in s.
     pub duration_s: u64,
     /// Whether it was reached.
     pub attained: bool,
-    /// Last value of the criterion; with `%` when the limit is in percent.
+    /// Last value of the criterion.
     pub criterion: f64,
     /// Whether the limit is in percent.
     pub percent: bool,
@@ -303,7 +311,7 @@ pub struct SteadyResult {
     pub max_deviation: f64,
     /// Slope.
     pub slope: f64,
-    /// Bandwidth of each second in KiB/s.
+    /// Bandwidth of each second in bytes per second.
     pub bw: Vec<u64>,
     /// IOPS of each second.
     pub iops: Vec<u64>,
@@ -372,6 +380,7 @@ impl JobResult {
                 .percentiles
                 .clone()
                 .unwrap_or_else(|| super::DEFAULT_PERCENTILES.to_vec()),
+            unified: report.unified == UnifiedReporting::Mixed,
             clat_percentiles: report.clat_percentiles,
             lat_percentiles: report.lat_percentiles,
             slat_percentiles: report.slat_percentiles,

@@ -161,7 +161,7 @@ fn take_value(
                 .get(*index)
                 .is_none_or(|next| option_body(next).is_some()) =>
         {
-            Ok(None)
+            Ok(Some("1".to_owned()))
         }
         (Takes::Value | Takes::Bool, None) => {
             let Some(value) = words.get(*index) else {
@@ -230,10 +230,10 @@ fn resolve<'a>(
 }
 
 fn job_takes(def: &options::OptionDef) -> Takes {
-    if def.is_flag() {
-        Takes::Maybe
-    } else if def.may_stand_alone() {
+    if def.is_bool() {
         Takes::Bool
+    } else if def.may_stand_alone() {
+        Takes::Maybe
     } else {
         Takes::Value
     }

@@ -222,12 +222,12 @@ where
     }
 }
 
-impl<F: Flags, P: Probe> From<F> for AtomicFlags<F, P>
+impl<F: Flags> From<F> for AtomicFlags<F>
 where
     F::Bits: Word,
 {
     fn from(flags: F) -> Self {
-        Self::probed_from(F::Bits::cell(flags.bits()))
+        Self::from_storage(F::Bits::cell(flags.bits()))
     }
 }
 

@@ -51,8 +51,7 @@ pub(crate) fn wait<W: Word>(
         let seen = seen.to_u64() as u32;
         return futex::wait((&raw const *cell).cast(), seen, 1 << label, deadline);
     }
-    let _ = label;
-    table::wait::<W>(cell, seen, deadline)
+    table::wait::<W>(cell, seen, label, deadline)
 }
 
 /// Wakes one sleeper under `label`, or more.
@@ -62,8 +61,7 @@ pub(crate) fn wake_one<W: Word>(address: *const (), label: u32) {
         futex::wake(address, 1, 1 << label);
         return;
     }
-    let _ = label;
-    table::wake(address);
+    table::wake_one(address, label);
 }
 
 /// Wakes all sleepers under `label`.
@@ -73,6 +71,5 @@ pub(crate) fn wake_all<W: Word>(address: *const (), label: u32) {
         futex::wake(address, i32::MAX, 1 << label);
         return;
     }
-    let _ = label;
-    table::wake(address);
+    table::wake_all(address, label);
 }

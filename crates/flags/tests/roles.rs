@@ -1,5 +1,7 @@
 //! Each role's methods, as a user of the macro sees them.
 
+#![cfg(not(loom))]
+
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 
 use cairn_flags::{PolicyCell, Role, SetPolicy, state_bits};

@@ -129,9 +129,9 @@ macro_rules! __state_bits_emit {
                 }
             }
 
-            impl<P: $crate::Probe> ::core::convert::From<$Name> for [<Atomic $Name>]<P> {
+            impl ::core::convert::From<$Name> for [<Atomic $Name>] {
                 fn from(flags: $Name) -> Self {
-                    Self::probed_with(flags)
+                    Self::with(flags)
                 }
             }
 

@@ -365,3 +365,6 @@ impl fmt::Debug for FlatFile {
             .finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -3,3 +3,8 @@
 pub(crate) mod accept;
 pub(crate) mod clones;
 pub(crate) mod ground;
+pub(crate) mod lane;
+pub(crate) mod pace;
+pub(crate) mod setup;
+pub(crate) mod track;
+pub(crate) mod usage;

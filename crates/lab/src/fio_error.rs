@@ -4,6 +4,8 @@ use std::error::Error;
 use std::fmt;
 use std::io;
 
+use crate::policy::PolicyError;
+
 /// Why a fio plan was refused or broke off.
 #[derive(Debug)]
 #[non_exhaustive]
@@ -62,6 +64,8 @@ pub enum FioError {
         /// What the device said.
         source: cairn_block::Error,
     },
+    /// A policy or an arm that does not exist.
+    Policy(PolicyError),
     /// A thread could not be started.
     Thread(io::Error),
 }
@@ -110,6 +114,7 @@ impl fmt::Display for FioError {
                  give a smaller size or a larger stack"
             ),
             Self::Stack(e) => e.fmt(f),
+            Self::Policy(e) => e.fmt(f),
             Self::HostFile { job, path, source } => write!(f, "job `{job}`: {path}: {source}"),
             Self::Layout { path, source } => write!(f, "laying out {path}: {source}"),
             Self::Thread(source) => write!(f, "starting a worker: {source}"),
@@ -121,6 +126,7 @@ impl Error for FioError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         match self {
             Self::Stack(e) => Some(e),
+            Self::Policy(e) => Some(e),
             Self::HostFile { source, .. } | Self::Thread(source) => Some(source),
             Self::Layout { source, .. } => Some(source),
             _ => None,

@@ -305,11 +305,7 @@ fn work(shared: &Shared, index: usize, job: Job, stop: &Stop) {
             Ok(Ok(())) => {}
             Ok(Err(what)) => shared.fail(&format!("{}: {what}", workload.name)),
             Err(panic) => {
-                let said = panic
-                    .downcast_ref::<&str>()
-                    .map(|s| (*s).to_owned())
-                    .or_else(|| panic.downcast_ref::<String>().cloned())
-                    .unwrap_or_else(|| "without a message".to_owned());
+                let said = load::said(&*panic);
                 shared.fail(&format!("{}: a worker panicked: {said}", workload.name));
             }
         }

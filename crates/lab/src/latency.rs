@@ -57,7 +57,8 @@ mod tests {
         for _ in 0..4 {
             let mut part = new_hist();
             for _ in 0..5000 {
-                let v = rng.u64(1..1 << rng.u32(4..30));
+                let bits = rng.u32(4..30);
+                let v = rng.u64(1..1 << bits);
                 whole.saturating_record(v);
                 part.saturating_record(v);
             }

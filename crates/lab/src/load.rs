@@ -8,7 +8,7 @@ use cairn_flags::SetPolicy;
 
 use crate::engine::run::{Stop, Worker};
 use crate::fio::accept;
-use crate::fio::clones::{self, CloneSpec, Making};
+use crate::fio::clones::{self, CloneSpec, Found, Making};
 use crate::fio::ground::{Ground, lay_out};
 use crate::fio_error::FioError;
 use crate::lab::{LabError, Options};
@@ -140,7 +140,11 @@ fn fio(
     };
     let slow = clones::has_latency(ground.stack());
     let mut specs = clones::specs(&plan, needs, making, |path| {
-        ground.get(path).map(|t| (t.clone(), slow))
+        ground.get(path).map(|target| Found {
+            target: target.clone(),
+            ground: Some(0),
+            slow,
+        })
     })
     .map_err(broken)?;
     for clone in &mut specs {
@@ -186,7 +190,7 @@ fn prefault(ground: &Ground, needs: &[crate::fio::ground::Need]) -> Result<(), F
 }
 
 /// The policies with what each of them switches.
-fn policies(
+pub(crate) fn policies(
     registry: &Registry,
     cache: &ExtentCache,
     switches: &Arc<Switches>,
@@ -220,4 +224,13 @@ fn policies(
         .zip(hooks)
         .chain(registry.added_policies())
         .collect()
+}
+
+/// What a panic said.
+pub(crate) fn said(panic: &(dyn std::any::Any + Send)) -> String {
+    panic
+        .downcast_ref::<&str>()
+        .map(|s| (*s).to_owned())
+        .or_else(|| panic.downcast_ref::<String>().cloned())
+        .unwrap_or_else(|| "without a message".to_owned())
 }

@@ -195,6 +195,11 @@ impl Recorder {
         }
     }
 
+    /// Recording begins now.
+    pub(crate) fn begin(&mut self) {
+        self.since = Instant::now();
+    }
+
     /// When recording began, or began again.
     pub(crate) fn since(&self) -> Instant {
         self.since

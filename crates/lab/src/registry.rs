@@ -46,7 +46,7 @@ impl Default for Registry {
     /// All that is built in.
     fn default() -> Self {
         let mut blocks = cairn_block::Registry::new();
-        //RAM
+        cairn_ramdisk::register(&mut blocks);
         Self {
             blocks,
             policies: Vec::new(),
@@ -168,12 +168,6 @@ fn engine_about(engine: IoEngine) -> &'static str {
     }
 }
 
-/// Index of the built-in policies in every list.
-pub(crate) const FLAG_SET: usize = 0;
-pub(crate) const ES_COUNTERS: usize = 1;
-pub(crate) const EXTENT_CACHE: usize = 2;
-pub(crate) const BATCH: usize = 3;
-
 /// Batches that the policy `batch` steps through.
 pub(crate) const BATCHES: [u32; 4] = [32, 64, 128, 256];
 
@@ -291,11 +285,9 @@ mod tests {
                 assert!(a.key != b.key && a.name != b.name);
             }
         }
-        assert_eq!(all[FLAG_SET].name, "flag-set");
-        assert_eq!(all[ES_COUNTERS].name, "es-counters");
-        assert_eq!(all[EXTENT_CACHE].name, "extent-cache");
-        assert_eq!(all[BATCH].name, "batch");
-        assert_eq!(all[BATCH].arms, BATCHES.map(|b| b.to_string()));
+        let names: Vec<_> = all.iter().map(|p| p.name.as_str()).collect();
+        assert_eq!(names, ["flag-set", "es-counters", "extent-cache", "batch"]);
+        assert_eq!(all[3].arms, BATCHES.map(|b| b.to_string()));
     }
 
     #[test]

@@ -479,3 +479,6 @@ pub(crate) fn mix(a: u64, b: u64, c: u64) -> u64 {
     }
     x
 }
+
+#[cfg(test)]
+mod tests;

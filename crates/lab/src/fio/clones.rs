@@ -218,7 +218,18 @@ pub(crate) struct CloneSpec {
     /// Workers that share the sequence: the depth, where the stack has latency of its own.
     lanes: usize,
     pub(crate) end_flush: bool,
+    /// Stacks that it works on, by index.
+    pub(crate) grounds: Vec<usize>,
     pub(crate) start_delay: Duration,
+}
+
+/// What stands behind a path of a job.
+pub(crate) struct Found {
+    pub(crate) target: Target,
+    /// Index of its stack.
+    pub(crate) ground: Option<usize>,
+    /// Whether a layer of that stack takes its time.
+    pub(crate) slow: bool,
 }
 
 /// Makes the clones of a plan over the targets that `target` finds.
@@ -229,7 +240,7 @@ pub(crate) fn specs(
     plan: &Plan,
     clones: Vec<CloneNeeds>,
     making: Making,
-    target: impl Fn(&str) -> Option<(Target, bool)>,
+    target: impl Fn(&str) -> Option<Found>,
 ) -> Result<Vec<CloneSpec>, FioError> {
     let mut specs = Vec::with_capacity(clones.len());
     let mut threads = 0;
@@ -240,18 +251,24 @@ pub(crate) fn specs(
         let mut targets = Vec::new();
         let mut regions = Vec::new();
         let mut slow = false;
+        let mut grounds = Vec::new();
         for (path, region) in files {
             let found = if job.queue.ioengine.class() == cairn_fio::job::EngineClass::Null {
-                Some((Target::Null, false))
+                Some(Found {
+                    target: Target::Null,
+                    ground: None,
+                    slow: false,
+                })
             } else {
                 target(&path)
             };
             // Every path was made before; one that was not would be a slip of this crate.
-            let Some((target, latency)) = found else {
+            let Some(found) = found else {
                 return Err(FioError::job(&job.name, format!("{path} was not made")));
             };
-            slow |= latency;
-            targets.push(target);
+            slow |= found.slow;
+            grounds.extend(found.ground);
+            targets.push(found.target);
             regions.push(region);
         }
         let depth = usize::try_from(job.queue.effective_depth()).unwrap_or(usize::MAX);
@@ -263,7 +280,9 @@ pub(crate) fn specs(
                 format!("the run needs more than {MAX_THREADS} threads: lower numjobs or iodepth"),
             ));
         }
-        specs.push(spec(job, clone, making, targets, regions, lanes)?);
+        let mut spec = spec(job, clone, making, targets, regions, lanes)?;
+        spec.grounds = grounds;
+        specs.push(spec);
     }
     Ok(specs)
 }
@@ -351,6 +370,7 @@ fn spec(
         used,
         lanes,
         end_flush: job.durability.end_fsync || job.durability.fsync_on_close,
+        grounds: Vec::new(),
         start_delay,
     })
 }
@@ -398,6 +418,11 @@ impl CloneSpec {
 
     pub(crate) fn lanes(&self) -> usize {
         self.lanes
+    }
+
+    /// Bytes it will move in all, unless time ends it.
+    pub(crate) fn total(&self) -> Option<u64> {
+        self.params.total
     }
 
     /// Every I/O error is counted and the next I/O tried.

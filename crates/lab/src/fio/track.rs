@@ -1,0 +1,445 @@
+//! One clone of a running plan: what it measured, and its result.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use cairn_fio::Job;
+use cairn_fio::job::{Ddir, ErrorMask};
+use cairn_fio::output::{
+    CpuUsage, DepthCounts, Histogram, JobResult, Json, Latency, LatencyBuckets, Stats,
+};
+
+use super::clones::CloneSpec;
+use super::usage;
+use crate::engine::run::Stop;
+use crate::latency::{self, Hist, new_hist};
+use crate::recorder::{Cell, Counts, DIRS, Epoch, SYNC};
+
+/// Length of a sample of bandwidth and IOPS.
+pub(crate) const SAMPLE: Duration = Duration::from_millis(500);
+
+/// Where a clone is in its life.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum State {
+    /// Its turn has not come.
+    Waiting,
+    /// Its threads exist, it may wait for its start delay.
+    Created,
+    /// It runs and is not measured yet.
+    Ramping,
+    /// It runs and is measured.
+    Running,
+    /// It was told to stop.
+    Stopping,
+    /// All its threads have ended.
+    Ended,
+}
+
+/// One clone.
+pub(crate) struct Track {
+    pub(crate) spec: CloneSpec,
+    pub(crate) state: State,
+    pub(crate) epoch: Arc<Epoch>,
+    pub(crate) stop: Arc<Stop>,
+    pub(crate) cells: Vec<Arc<Cell>>,
+    /// Threads that have not ended.
+    pub(crate) open: usize,
+    /// When its first thread began.
+    pub(crate) began: Option<Instant>,
+    /// When it must stop.
+    pub(crate) deadline: Option<Instant>,
+    /// When measuring begins, for one that ramps.
+    pub(crate) measure_at: Option<Instant>,
+    ramp: Duration,
+    pub(crate) sample_at: Option<Instant>,
+    sampled_at: Instant,
+    sampled: [Counts; 3],
+    bw: [Stats; 3],
+    iops: [Stats; 3],
+    hists: [Option<Box<Hist>>; DIRS],
+    /// Longest time that one of its threads was measured.
+    runtime: Duration,
+    tids: Vec<u32>,
+    /// What its threads had used when measuring began.
+    used_before: CpuUsage,
+    used: CpuUsage,
+    /// Errno of what ended it.
+    pub(crate) error: i32,
+    /// The same in words.
+    pub(crate) failure: Option<String>,
+}
+
+/// How a thread ended.
+pub(crate) struct End {
+    pub(crate) at: Instant,
+    pub(crate) since: Instant,
+    pub(crate) used: CpuUsage,
+    pub(crate) failed: Option<(i32, String)>,
+}
+
+impl Track {
+    pub(crate) fn new(spec: CloneSpec) -> Self {
+        Self {
+            spec,
+            state: State::Waiting,
+            epoch: Arc::new(Epoch::default()),
+            stop: Arc::new(Stop::default()),
+            cells: Vec::new(),
+            open: 0,
+            began: None,
+            deadline: None,
+            measure_at: None,
+            ramp: Duration::ZERO,
+            sample_at: None,
+            sampled_at: Instant::now(),
+            sampled: [Counts::default(); 3],
+            bw: [Stats::default(); 3],
+            iops: [Stats::default(); 3],
+            hists: [None, None, None, None],
+            runtime: Duration::ZERO,
+            tids: Vec::new(),
+            used_before: CpuUsage::default(),
+            used: CpuUsage::default(),
+            error: 0,
+            failure: None,
+        }
+    }
+
+    /// A thread began.
+    pub(crate) fn started(&mut self, job: &Job, at: Instant, tid: u32) {
+        self.tids.push(tid);
+        if self.began.is_some() {
+            return;
+        }
+        self.began = Some(at);
+        let ramp = job.control.ramp_time;
+        self.ramp = ramp;
+        if job.control.runtime > Duration::ZERO {
+            self.deadline = Some(at + ramp + job.control.runtime);
+        }
+        if ramp > Duration::ZERO {
+            self.state = State::Ramping;
+            self.measure_at = Some(at + ramp);
+        } else {
+            self.state = State::Running;
+            self.begin_samples(at);
+        }
+    }
+
+    fn begin_samples(&mut self, at: Instant) {
+        self.sampled_at = at;
+        self.sampled = [Counts::default(); 3];
+        self.sample_at = Some(at + SAMPLE);
+    }
+
+    /// Does what is due, and says when the next thing is.
+    pub(crate) fn tend(&mut self, now: Instant) -> Option<Instant> {
+        if self.state == State::Ramping && self.measure_at.is_some_and(|at| now >= at) {
+            self.state = State::Running;
+            self.measure_at = None;
+            self.epoch.reset();
+            self.used_before = self
+                .tids
+                .iter()
+                .map(|tid| usage::thread(*tid))
+                .fold(CpuUsage::default(), plus);
+            self.begin_samples(now);
+        }
+        if self.state == State::Running && self.sample_at.is_some_and(|at| now >= at) {
+            self.sample(now);
+            self.sample_at = Some(now + SAMPLE);
+        }
+        if matches!(self.state, State::Running | State::Ramping)
+            && self.deadline.is_some_and(|at| now >= at)
+        {
+            self.stop.now();
+            self.state = State::Stopping;
+        }
+        match self.state {
+            State::Ramping => [self.measure_at, self.deadline].into_iter().flatten().min(),
+            State::Running => [self.sample_at, self.deadline].into_iter().flatten().min(),
+            _ => None,
+        }
+    }
+
+    fn sample(&mut self, now: Instant) {
+        let millis = now.saturating_duration_since(self.sampled_at).as_secs_f64() * 1e3;
+        for dir in 0..3 {
+            let counts = self.counts(dir);
+            let (Some(before), Some(bw), Some(iops)) = (
+                self.sampled.get_mut(dir),
+                self.bw.get_mut(dir),
+                self.iops.get_mut(dir),
+            ) else {
+                continue;
+            };
+            let step = counts.since(*before);
+            *before = counts;
+            if counts.ops == 0 || millis <= 0.0 {
+                continue;
+            }
+            #[expect(
+                clippy::cast_possible_truncation,
+                clippy::cast_sign_loss,
+                reason = "rates are not negative and far below 2^64; the cast saturates"
+            )]
+            let whole = |x: f64| x as u64;
+            bw.record(whole(step.bytes as f64 * 1e3 / millis / 1024.0));
+            iops.record(whole(step.ops as f64 * 1e3 / millis));
+        }
+        self.sampled_at = now;
+    }
+
+    /// A thread ended.
+    pub(crate) fn ended(&mut self, end: End) {
+        self.open = self.open.saturating_sub(1);
+        self.runtime = self
+            .runtime
+            .max(end.at.saturating_duration_since(end.since));
+        self.used = plus(self.used, end.used);
+        if let Some((errno, what)) = end.failed {
+            self.stop.now();
+            if self.failure.is_none() {
+                self.error = errno;
+                self.failure = Some(what);
+            }
+        }
+        if self.open == 0 {
+            self.state = State::Ended;
+            self.gather();
+        }
+    }
+
+    /// Takes in what the threads handed over.
+    pub(crate) fn gather(&mut self) {
+        for cell in &self.cells {
+            cell.collect(|dir, hist| {
+                if let Some(slot) = self.hists.get_mut(dir) {
+                    latency::add(slot.get_or_insert_with(|| Box::new(new_hist())), hist);
+                }
+            });
+        }
+    }
+
+    /// What all its threads counted in a direction.
+    pub(crate) fn counts(&self, dir: usize) -> Counts {
+        self.cells
+            .iter()
+            .map(|cell| cell.dir(dir))
+            .fold(Counts::default(), Counts::plus)
+    }
+
+    /// Share of the work that is done, 0 to 1, and the time left, where they can be told.
+    pub(crate) fn share(&self, now: Instant) -> (Option<f64>, Option<Duration>) {
+        let Some(began) = self.began else {
+            return (Some(0.0), None);
+        };
+        if self.state == State::Ended {
+            return (Some(1.0), Some(Duration::ZERO));
+        }
+        let passed = now.saturating_duration_since(began);
+        let by_time = self.deadline.map(|end| {
+            let whole = end.saturating_duration_since(began).as_secs_f64();
+            (
+                passed.as_secs_f64() / whole.max(1e-9),
+                end.saturating_duration_since(now),
+            )
+        });
+        let moved: u64 = (0..3).map(|d| self.counts(d).bytes).sum();
+        let by_bytes = self
+            .spec
+            .total()
+            .filter(|total| *total > 0 && moved > 0)
+            .map(|total| {
+                let share = (moved as f64 / total as f64).min(1.0);
+                (share, passed.mul_f64((1.0 - share) / share))
+            });
+        match (by_time, by_bytes) {
+            (Some(a), Some(b)) => (Some(a.0.max(b.0)), Some(a.1.min(b.1))),
+            (Some(one), None) | (None, Some(one)) => (Some(one.0), Some(one.1)),
+            (None, None) => (None, None),
+        }
+    }
+
+    /// Time that I/Os of a direction took, in milliseconds.
+    pub(crate) fn busy_ms(&self, dir: usize) -> u64 {
+        self.hist(dir).map_or(0, |hist| {
+            #[expect(
+                clippy::cast_possible_truncation,
+                clippy::cast_sign_loss,
+                reason = "not negative; the cast saturates"
+            )]
+            let whole = (hist.mean() * hist.len() as f64 / 1e6) as u64;
+            whole
+        })
+    }
+
+    fn hist(&self, dir: usize) -> Option<&Hist> {
+        self.hists.get(dir)?.as_deref()
+    }
+
+    /// The result of this clone alone, as of now.
+    pub(crate) fn result(&self, job: &Job, now: Instant, run_began: Instant) -> JobResult {
+        let mut result = JobResult::of_job(job);
+        let runtime = match (self.state, self.began) {
+            (State::Ended, _) | (_, None) => self.runtime,
+            (_, Some(began)) => {
+                now.saturating_duration_since(self.measured_since().unwrap_or(began))
+            }
+        };
+        let runtime_ms = millis(runtime);
+        result.members = 1;
+        result.pid = self.tids.first().copied().unwrap_or(0);
+        result.error = self.error;
+        result.elapsed_s = now
+            .saturating_duration_since(run_began)
+            .as_millis()
+            .div_ceil(1000)
+            .try_into()
+            .unwrap_or(u64::MAX);
+        result.job_runtime_ms = runtime_ms;
+        result.cpu = usage::since(self.used, self.used_before);
+        let mut issued = 0;
+        let mut failed = 0;
+        for (index, dir) in Ddir::ALL.into_iter().enumerate() {
+            let counts = self.counts(index);
+            issued += counts.ops + counts.errors;
+            failed += counts.errors;
+            let side = result.directions.get_mut(dir);
+            side.io_bytes = counts.bytes;
+            side.total_ios = counts.ops;
+            side.runtime_ms = if counts.ops > 0 { runtime_ms } else { 0 };
+            side.bw = self.bw.get(index).copied().unwrap_or_default();
+            side.iops = self.iops.get(index).copied().unwrap_or_default();
+            if let Some(hist) = self.hist(index) {
+                // The call is the whole I/O: nothing lies between submission and completion.
+                if !job.report.disable_clat {
+                    put(&mut side.clat, hist);
+                    let binned = rebin(hist);
+                    result
+                        .latency
+                        .merge(&LatencyBuckets::from_histogram(&binned));
+                }
+                if !job.report.disable_lat {
+                    put(&mut side.lat, hist);
+                }
+            }
+        }
+        if let Some(hist) = self.hist(SYNC) {
+            put(&mut result.sync, hist);
+        }
+        if job.control.continue_on_error != ErrorMask::None {
+            result.errors = Some((failed, self.error));
+        }
+        result.depth = all_at(issued, self.spec.lanes());
+        result.submit = batches(issued);
+        result.complete = batches(issued);
+        let over: u64 = self.cells.iter().map(|c| c.over()).sum();
+        if over > 0 {
+            result
+                .own
+                .push(("over_one_minute".to_owned(), Json::from(over)));
+        }
+        if let Some(failure) = &self.failure {
+            result
+                .own
+                .push(("failure".to_owned(), Json::from(failure.as_str())));
+        }
+        result
+    }
+
+    fn measured_since(&self) -> Option<Instant> {
+        (self.state == State::Running || self.state == State::Stopping)
+            .then_some(self.began)
+            .flatten()
+            .map(|began| began + self.ramp)
+    }
+}
+
+fn plus(a: CpuUsage, b: CpuUsage) -> CpuUsage {
+    CpuUsage {
+        user_us: a.user_us + b.user_us,
+        sys_us: a.sys_us + b.sys_us,
+        ctx: a.ctx + b.ctx,
+        majf: a.majf + b.majf,
+        minf: a.minf + b.minf,
+    }
+}
+
+fn millis(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// Fills in statistics, and the distribution where it is kept.
+fn put(to: &mut Latency, hist: &Hist) {
+    let n = hist.len();
+    // The deviation of the sample, where the histogram gives that of the population.
+    let stddev = if n > 1 {
+        hist.stdev() * (n as f64 / (n - 1) as f64).sqrt()
+    } else {
+        0.0
+    };
+    to.stats = Stats::from_parts(n, hist.min(), hist.max(), hist.mean(), stddev);
+    if to.histogram.is_some() {
+        to.histogram = Some(rebin(hist));
+    }
+}
+
+/// The same samples in fio's buckets. Each of ours lies inside one of fio's, so this is exact.
+fn rebin(hist: &Hist) -> Histogram {
+    let mut binned = Histogram::new();
+    for step in hist.iter_recorded() {
+        binned.record_many(step.value_iterated_to(), step.count_at_value());
+    }
+    binned
+}
+
+/// Every I/O found the queue this deep: one with inline completion, else as many as there are lanes.
+fn all_at(issued: u64, lanes: usize) -> DepthCounts {
+    let mut one = DepthCounts::default();
+    one.record_depth(u32::try_from(lanes).unwrap_or(u32::MAX));
+    times(one, issued)
+}
+
+/// Every I/O was submitted and reaped alone.
+fn batches(issued: u64) -> DepthCounts {
+    let mut one = DepthCounts::default();
+    one.record_batch(1);
+    times(one, issued)
+}
+
+fn times(one: DepthCounts, n: u64) -> DepthCounts {
+    DepthCounts {
+        counts: one.counts.map(|c| c * n),
+        total: n,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rebinned_percentiles_equal_those_of_the_values_themselves() {
+        let mut rng = fastrand::Rng::with_seed(5);
+        let mut ours = new_hist();
+        let mut direct = Histogram::new();
+        for _ in 0..20_000 {
+            let bits = rng.u32(1..33);
+            let v = rng.u64(1..1 << bits);
+            ours.saturating_record(v);
+            direct.record(v);
+        }
+        let list = cairn_fio::output::DEFAULT_PERCENTILES;
+        assert_eq!(rebin(&ours).percentiles(&list), direct.percentiles(&list));
+        assert_eq!(rebin(&ours), direct);
+    }
+
+    #[test]
+    fn depths_are_what_they_were() {
+        assert_eq!(all_at(10, 1).counts, [10, 0, 0, 0, 0, 0, 0]);
+        assert_eq!(all_at(10, 32).counts, [0, 0, 0, 0, 0, 10, 0]);
+        assert_eq!(batches(4).counts, [0, 4, 0, 0, 0, 0, 0]);
+        assert_eq!(batches(4).total, 4);
+    }
+}

@@ -1,0 +1,564 @@
+//! Runs a plan in fio's language on a stack, and fills fio's results.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::thread;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use cairn_extents::Reading;
+use cairn_fio::Plan;
+use cairn_fio::job::{EngineClass, Job, RwMode};
+use cairn_fio::output::{DiskUtil, JobResult, Json, RunResult};
+
+use crate::fio::accept;
+use crate::fio::clones;
+use crate::fio::ground::On;
+use crate::fio::lane::{LaneThread, Message};
+use crate::fio::pace::Pace;
+use crate::fio::setup::{Choice, Setup, setup};
+use crate::fio::track::{State, Track};
+use crate::fio_error::FioError;
+use crate::load;
+use crate::policy::{PolicyError, resolve};
+use crate::registry::{DEFAULT_ARMS, Registry};
+
+/// Stack of a worker thread.
+const WORKER_STACK: usize = 256 << 10;
+
+/// How long a thread may take to end after its job was told to stop.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Errno of a thread that does not end.
+const ETIMEDOUT: i32 = 110;
+
+/// How a plan is run.
+#[derive(Default)]
+pub struct FioOptions<'a> {
+    /// Stack of every path that no `map` covers; by default a `ram` as large as the jobs need.
+    pub stack: Option<String>,
+    /// Stacks by path: the longest prefix wins.
+    pub map: Vec<(String, String)>,
+    /// Whether paths are files or windows of the device; by default paths below /dev and device
+    /// engines are devices, the rest files.
+    pub on: Option<On>,
+    /// Mixed into the seeds of the jobs.
+    pub seed: u64,
+    /// Arms of policies, by name.
+    pub policies: Vec<(String, String)>,
+    /// Set from outside to end the run early; what was measured so far is the result.
+    pub cancel: Option<Arc<AtomicBool>>,
+    /// Told about the run each [`Self::progress_interval`], on the calling thread.
+    pub progress: Option<&'a mut dyn FnMut(&Progress)>,
+    /// Time between two calls of `progress`; 250 ms or more.
+    pub progress_interval: Duration,
+    /// Given the results so far each [`Self::status_interval`], on the calling thread.
+    pub status: Option<&'a mut dyn FnMut(RunResult)>,
+    /// Time between two calls of `status`; zero is never.
+    pub status_interval: Duration,
+}
+
+impl fmt::Debug for FioOptions<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FioOptions")
+            .field("stack", &self.stack)
+            .field("map", &self.map)
+            .field("on", &self.on)
+            .field("seed", &self.seed)
+            .field("policies", &self.policies)
+            .finish_non_exhaustive()
+    }
+}
+
+/// How a run is going.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Progress {
+    /// Time since it began.
+    pub elapsed: Duration,
+    /// Time left, where it can be told.
+    pub remaining: Option<Duration>,
+    /// Share that is done, 0 to 1, where it can be told.
+    pub done: Option<f64>,
+    /// Clones that run now.
+    pub running: usize,
+    /// One letter for each clone, as fio's status line has them.
+    pub letters: String,
+    /// Bytes a second now: read, write, trim.
+    pub bytes_per_s: [f64; 3],
+    /// I/Os a second now: read, write, trim.
+    pub ios_per_s: [f64; 3],
+}
+
+/// Runs a plan. What the jobs come to is in the result, their errors too (`error` of each job); an
+/// `Err` means that nothing was run.
+///
+/// # Errors
+/// [`FioError`] names the option, size or stack that is wrong.
+///
+/// # Examples
+/// ```
+/// use cairn_lab::{FioOptions, Registry, run_fio};
+///
+/// let plan = cairn_fio::parse_command_line(["--name=w", "--rw=randwrite", "--bs=4k", "--size=1m"])?;
+/// let result = run_fio(&plan, FioOptions::default(), &Registry::default(), &mut |_| {})?;
+/// assert_eq!(result.jobs[0].directions.write.total_ios, 256);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub fn run_fio(
+    plan: &Plan,
+    options: FioOptions<'_>,
+    registry: &Registry,
+    notes: &mut dyn FnMut(&str),
+) -> Result<RunResult, FioError> {
+    let mut said: Vec<String> = Vec::new();
+    let mut note = |text: String| {
+        if !said.contains(&text) {
+            notes(&text);
+            said.push(text);
+        }
+    };
+    for job in &plan.jobs {
+        accept::accept(plan, job, &mut note)?;
+    }
+    let choice = Choice {
+        stack: options.stack.as_deref(),
+        map: &options.map,
+        on: options.on,
+        seed: options.seed,
+    };
+    let mut setup = setup(plan, &choice, registry, &mut note)?;
+    let arms = choose_arms(&setup, registry, &options.policies)?;
+    for job in &plan.jobs {
+        remark(plan, job, &setup, &mut note);
+    }
+    let specs = std::mem::take(&mut setup.specs);
+    let run = Run {
+        plan,
+        tracks: specs.into_iter().map(Track::new).collect(),
+        began: Instant::now(),
+        setup,
+        arms,
+        seed: options.seed,
+    };
+    run.all(options)
+}
+
+/// Sets the policies for this run and names the arms.
+fn choose_arms(
+    setup: &Setup,
+    registry: &Registry,
+    chosen: &[(String, String)],
+) -> Result<Vec<(String, String)>, FioError> {
+    let policies = load::policies(registry, &setup.cache, &setup.switches);
+    let infos: Vec<_> = policies.iter().map(|(info, _)| info.clone()).collect();
+    let mut arms = vec![0; infos.len()];
+    for (slot, arm) in arms.iter_mut().zip(DEFAULT_ARMS) {
+        *slot = arm;
+    }
+    for (policy, arm) in chosen {
+        let (policy, arm) = resolve(&infos, policy, arm).map_err(FioError::Policy)?;
+        if let Some(slot) = arms.get_mut(policy) {
+            *slot = arm;
+        }
+    }
+    Ok(policies
+        .iter()
+        .zip(arms)
+        .map(|((info, apply), arm)| {
+            apply(arm);
+            let name = info.arms.get(arm).cloned().unwrap_or_default();
+            (info.name.clone(), name)
+        })
+        .collect())
+}
+
+/// Says what a job gets that it may not expect.
+fn remark(plan: &Plan, job: &Job, setup: &Setup, note: &mut dyn FnMut(String)) {
+    let class = job.queue.ioengine.class();
+    if class == EngineClass::Null {
+        return;
+    }
+    if !job.queue.direct {
+        note("there is no page cache: buffered I/O goes straight to the stack".to_owned());
+    }
+    let index = plan.jobs.iter().position(|j| std::ptr::eq(j, job));
+    let lanes = setup
+        .specs
+        .iter()
+        .filter(|s| Some(s.clone.job) == index)
+        .map(clones::CloneSpec::lanes)
+        .max()
+        .unwrap_or(1);
+    if class == EngineClass::Queue && job.queue.effective_depth() > 1 && lanes == 1 {
+        note(format!(
+            "{}: no layer of the stack has latency, so the queue completes inline and the depth is 1",
+            job.queue.ioengine
+        ));
+    }
+}
+
+struct Run<'p> {
+    plan: &'p Plan,
+    tracks: Vec<Track>,
+    began: Instant,
+    setup: Setup,
+    arms: Vec<(String, String)>,
+    seed: u64,
+}
+
+impl Run<'_> {
+    fn all(mut self, mut options: FioOptions<'_>) -> Result<RunResult, FioError> {
+        let mut pace = Pace::new(&options, self.began);
+        let mut first = 0;
+        while first < self.tracks.len() {
+            let end = self.end_of_phase(first);
+            self.phase(first, end, &mut options, &mut pace)?;
+            if cancelled(&options) {
+                break;
+            }
+            first = end;
+        }
+        Ok(self.result(Instant::now()))
+    }
+
+    /// Clones up to the next stonewall run together.
+    fn end_of_phase(&self, first: usize) -> usize {
+        let job_of = |t: &Track| t.spec.clone.job;
+        let mut before = self.tracks.get(first).map(job_of);
+        for (index, track) in self.tracks.iter().enumerate().skip(first + 1) {
+            let job = job_of(track);
+            let walled = self.plan.jobs.get(job).is_some_and(|j| j.control.stonewall);
+            if walled && before != Some(job) {
+                return index;
+            }
+            before = Some(job);
+        }
+        self.tracks.len()
+    }
+
+    fn phase(
+        &mut self,
+        first: usize,
+        end: usize,
+        options: &mut FioOptions<'_>,
+        pace: &mut Pace,
+    ) -> Result<(), FioError> {
+        let (tell, news) = mpsc::channel();
+        let mut refused = None;
+        for index in first..end {
+            if let Err(e) = self.spawn(index, &tell) {
+                refused = Some(e);
+                break;
+            }
+        }
+        drop(tell);
+        if refused.is_some() || cancelled(options) {
+            self.stop_all();
+        }
+        self.attend(&news, options, pace);
+        match refused {
+            Some(e) => Err(FioError::Thread(e)),
+            None => Ok(()),
+        }
+    }
+
+    fn spawn(&mut self, index: usize, tell: &Sender<Message>) -> std::io::Result<()> {
+        let Some(track) = self.tracks.get_mut(index) else {
+            return Ok(());
+        };
+        let workers = track.spec.workers(&track.epoch);
+        track.cells = workers.iter().map(|(_, cell)| Arc::clone(cell)).collect();
+        track.state = State::Created;
+        let lanes_left = Arc::new(AtomicUsize::new(workers.len()));
+        for (worker, _) in workers {
+            let thread = LaneThread {
+                index,
+                worker,
+                delay: track.spec.start_delay,
+                stop: Arc::clone(&track.stop),
+                lanes_left: Arc::clone(&lanes_left),
+                end_flush: track.spec.end_flush,
+                tell: tell.clone(),
+            };
+            thread::Builder::new()
+                .name(format!("{}.{}", track.spec.name, track.spec.clone.sub))
+                .stack_size(WORKER_STACK)
+                .spawn(move || thread.run())?;
+            track.open += 1;
+        }
+        Ok(())
+    }
+
+    fn stop_all(&self) {
+        for track in &self.tracks {
+            track.stop.now();
+        }
+    }
+
+    /// Serves the clones that have threads until all of them have ended.
+    fn attend(&mut self, news: &Receiver<Message>, options: &mut FioOptions<'_>, pace: &mut Pace) {
+        let mut give_up: Option<Instant> = None;
+        while self.tracks.iter().any(|t| t.open > 0) {
+            let now = Instant::now();
+            let mut wake = now + Duration::from_millis(100);
+            for track in &mut self.tracks {
+                if let Some(at) = track.tend(now) {
+                    wake = wake.min(at);
+                }
+            }
+            wake = wake.min(pace.next());
+            match news.recv_timeout(wake.saturating_duration_since(now)) {
+                Ok(Message::Started(index, at, tid)) => {
+                    if let Some(track) = self.tracks.get_mut(index) {
+                        if let Some(job) = self.plan.jobs.get(track.spec.clone.job) {
+                            track.started(job, at, tid);
+                        }
+                    }
+                }
+                Ok(Message::Ended(index, end)) => {
+                    if let Some(track) = self.tracks.get_mut(index) {
+                        track.ended(end);
+                    }
+                }
+                Err(RecvTimeoutError::Timeout) => {}
+                // Every thread says that it ended before it lets go of the channel.
+                Err(RecvTimeoutError::Disconnected) => break,
+            }
+            let now = Instant::now();
+            if cancelled(options) {
+                self.stop_all();
+            }
+            self.report(now, options, pace);
+            if self.tracks.iter().all(|t| t.open == 0 || t.stop.asked()) {
+                let until = *give_up.get_or_insert(now + PATIENCE);
+                if now >= until {
+                    self.abandon();
+                    break;
+                }
+            } else {
+                give_up = None;
+            }
+        }
+    }
+
+    /// Threads that were told to stop long ago are left behind, and their clones say so.
+    fn abandon(&mut self) {
+        for track in self.tracks.iter_mut().filter(|t| t.open > 0) {
+            track.error = ETIMEDOUT;
+            track.failure = Some(format!(
+                "{} of its threads did not end within {} s of being told to stop",
+                track.open,
+                PATIENCE.as_secs()
+            ));
+            track.open = 0;
+            track.state = State::Ended;
+            track.gather();
+        }
+    }
+
+    fn report(&mut self, now: Instant, options: &mut FioOptions<'_>, pace: &mut Pace) {
+        if let Some(progress) = &mut options.progress {
+            if pace.progress_due(now) {
+                progress(&self.progress(now, pace));
+            }
+        }
+        if let Some(status) = &mut options.status {
+            if pace.status_due(now) {
+                for track in &self.tracks {
+                    track.epoch.hand_over();
+                }
+                // Workers hand over at their next operation; one that takes longer is seen next time.
+                thread::sleep(Duration::from_millis(2));
+                for track in &mut self.tracks {
+                    track.gather();
+                }
+                status(self.result(now));
+            }
+        }
+    }
+
+    fn progress(&self, now: Instant, pace: &mut Pace) -> Progress {
+        let mut totals = [(0, 0); 3];
+        let mut letters = String::with_capacity(self.tracks.len());
+        let (mut remaining, mut shares) = (Some(Duration::ZERO), Vec::new());
+        for track in &self.tracks {
+            for (dir, total) in totals.iter_mut().enumerate() {
+                let counts = track.counts(dir);
+                total.0 += counts.bytes;
+                total.1 += counts.ops;
+            }
+            let job = self.plan.jobs.get(track.spec.clone.job);
+            letters.push(letter(track, job.map(|j| j.access.rw)));
+            let (share, left) = track.share(now);
+            remaining = match (remaining, left) {
+                (Some(a), Some(b)) => Some(a.max(b)),
+                _ => None,
+            };
+            shares.push(share);
+        }
+        let done = shares
+            .iter()
+            .copied()
+            .collect::<Option<Vec<f64>>>()
+            .filter(|s| !s.is_empty())
+            .map(|s| s.iter().sum::<f64>() / s.len() as f64);
+        let (bytes_per_s, ios_per_s) = pace.rates(now, totals);
+        Progress {
+            elapsed: now.saturating_duration_since(self.began),
+            remaining,
+            done,
+            running: self
+                .tracks
+                .iter()
+                .filter(|t| matches!(t.state, State::Running | State::Ramping | State::Stopping))
+                .count(),
+            letters,
+            bytes_per_s,
+            ios_per_s,
+        }
+    }
+
+    /// Everything so far in fio's form.
+    fn result(&self, now: Instant) -> RunResult {
+        let mut jobs: Vec<(usize, JobResult)> = Vec::new();
+        let mut util = false;
+        for track in &self.tracks {
+            let Some(job) = self.plan.jobs.get(track.spec.clone.job) else {
+                continue;
+            };
+            if !job.report.stats {
+                continue;
+            }
+            util |= job.report.disk_util;
+            let one = track.result(job, now, self.began);
+            match jobs.last_mut() {
+                Some((report, merged)) if *report == track.spec.clone.report => merged.merge(&one),
+                _ => jobs.push((track.spec.clone.report, one)),
+            }
+        }
+        let timestamp = SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .unwrap_or_default();
+        RunResult {
+            version_suffix: format!(" (cairn {})", env!("CARGO_PKG_VERSION")),
+            timestamp_ms: u64::try_from(timestamp.as_millis()).unwrap_or(u64::MAX),
+            utc_offset_s: 0,
+            global_options: self.plan.global_options(),
+            jobs: jobs.into_iter().map(|(_, job)| job).collect(),
+            disk_util: util.then(|| self.disk_util(now)),
+            own: self.own(),
+        }
+    }
+
+    /// One entry for each stack in use: its I/Os, and their time.
+    fn disk_util(&self, now: Instant) -> Vec<DiskUtil> {
+        let wall_ms = now
+            .saturating_duration_since(self.began)
+            .as_secs_f64()
+            .max(1e-3)
+            * 1e3;
+        let mut list: Vec<DiskUtil> = Vec::new();
+        for (index, ground) in self.setup.grounds.iter().enumerate() {
+            let name = ground
+                .stack()
+                .devices()
+                .next()
+                .map_or_else(|| "stack".to_owned(), |(id, _)| id.to_owned());
+            let mut entry = DiskUtil {
+                name: if list.iter().any(|d| d.name == name) {
+                    format!("{name}.{index}")
+                } else {
+                    name
+                },
+                ..DiskUtil::default()
+            };
+            for track in self
+                .tracks
+                .iter()
+                .filter(|t| t.spec.grounds.contains(&index))
+            {
+                for (dir, (ios, ticks)) in entry.ios.iter_mut().zip(&mut entry.ticks).enumerate() {
+                    *ios += track.counts(dir).ops;
+                    *ticks += track.busy_ms(dir);
+                }
+            }
+            entry.in_queue = entry.ticks.iter().sum();
+            entry.util = (100.0 * entry.in_queue as f64 / wall_ms).min(100.0);
+            list.push(entry);
+        }
+        list
+    }
+
+    /// What fio has no place for.
+    fn own(&self) -> Vec<(String, Json)> {
+        let counters = self.setup.cache.counters().report();
+        let reading = |r: Reading| {
+            Json::object([
+                ("exact", Json::Int(i128::from(r.exact))),
+                ("approximate", Json::Int(i128::from(r.approximate))),
+                ("bound", Json::Int(i128::from(r.bound))),
+            ])
+        };
+        let stacks = self
+            .setup
+            .grounds
+            .iter()
+            .map(|g| Json::from(g.spec()))
+            .collect();
+        vec![
+            ("version".to_owned(), Json::from(env!("CARGO_PKG_VERSION"))),
+            ("stacks".to_owned(), Json::List(stacks)),
+            ("file_layer".to_owned(), Json::from("flat")),
+            ("seed".to_owned(), Json::from(self.seed)),
+            ("policies".to_owned(), Json::texts(&self.arms)),
+            (
+                "extent_cache".to_owned(),
+                Json::object([
+                    ("hits", reading(counters.hits)),
+                    ("misses", reading(counters.misses)),
+                ]),
+            ),
+            (
+                "clock".to_owned(),
+                Json::from("monotonic, two reads an I/O"),
+            ),
+        ]
+    }
+}
+
+fn cancelled(options: &FioOptions<'_>) -> bool {
+    options
+        .cancel
+        .as_ref()
+        .is_some_and(|c| c.load(Ordering::Relaxed))
+}
+
+/// fio's letter for what a clone does.
+fn letter(track: &Track, rw: Option<RwMode>) -> char {
+    match track.state {
+        State::Waiting => 'P',
+        State::Created => 'C',
+        State::Ramping => '/',
+        State::Stopping => 'f',
+        State::Ended if track.error != 0 => 'X',
+        State::Ended => '_',
+        State::Running => match rw {
+            Some(RwMode::Read) | None => 'R',
+            Some(RwMode::RandRead) => 'r',
+            Some(RwMode::Write) => 'W',
+            Some(RwMode::RandWrite) => 'w',
+            Some(RwMode::Rw) => 'M',
+            Some(RwMode::RandRw) => 'm',
+            Some(RwMode::Trim | RwMode::TrimWrite) => 'D',
+            Some(RwMode::RandTrim | RwMode::RandTrimWrite) => 'd',
+        },
+    }
+}
+
+/// A policy error is an error of the request.
+impl From<PolicyError> for FioError {
+    fn from(e: PolicyError) -> Self {
+        Self::Policy(e)
+    }
+}

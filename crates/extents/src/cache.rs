@@ -30,9 +30,9 @@ pub(crate) struct Group {
 impl Group {
     pub(crate) fn new(config: Config) -> Self {
         Self {
-            config,
             inert: AtomicBool::new(false),
-            counters: Counters::new(),
+            counters: Counters::new(config.counter_slots),
+            config,
             list: Mutex::new(List::default()),
             averages: Mutex::new(Averages::default()),
         }
@@ -162,9 +162,12 @@ impl ExtentCache {
         self.group.counters.set_mode(mode);
     }
 
-    /// Sets the batch of the per-CPU counters.
-    pub fn set_counter_batch(&self, batch: u32) {
-        self.group.counters.set_batch(batch);
+    /// Sets the batch of the per-CPU counters while others count; bounds stay right.
+    ///
+    /// # Errors
+    /// A batch of 0 or one that is too large; then nothing changes.
+    pub fn set_counter_batch(&self, batch: u32) -> Result<(), cairn_percpu::BatchError> {
+        self.group.counters.set_batch(batch)
     }
 
     /// The counters.

@@ -78,6 +78,7 @@ type DropHook = Arc<dyn Fn(DroppedDelayed) + Send + Sync>;
 pub struct Config {
     pub(crate) rules: Rules,
     pub(crate) on_drop: Option<DropHook>,
+    pub(crate) counter_slots: Option<usize>,
 }
 
 impl Config {
@@ -114,6 +115,14 @@ impl Config {
         self
     }
 
+    /// Gives the counters slots for this many threads, where slots belong to threads. More threads
+    /// count rightly but share a slot.
+    #[must_use]
+    pub fn with_counter_slots(mut self, threads: usize) -> Self {
+        self.counter_slots = Some(threads);
+        self
+    }
+
     /// Calls `hook` when a map is dropped that still holds delayed blocks, before they are gone.
     #[must_use]
     pub fn on_dropped_delayed(
@@ -130,6 +139,7 @@ impl fmt::Debug for Config {
         f.debug_struct("Config")
             .field("rules", &self.rules)
             .field("on_drop", &self.on_drop.is_some())
+            .field("counter_slots", &self.counter_slots)
             .finish()
     }
 }

@@ -5,19 +5,34 @@
 //! folds batches. The switch may be thrown while others count: each counter's value is the sum of
 //! both arms, so nothing is lost.
 
-mod pair;
-
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use cairn_percpu::{BackendKind, BatchError, SharedCounter, SlotValue};
+
 use crate::info::{Averages, Info, Largest};
-use pair::Pair;
+
+cairn_percpu::counter_group! {
+    /// The per-CPU arm: one slot holds all four.
+    struct PerCpu {
+        batched hits,
+        batched misses,
+        batched all,
+        batched reclaimable,
+    }
+}
+
+/// The shared arm of one counter, on lines of its own: what is measured is this word, not its
+/// neighbours.
+#[derive(Default)]
+#[repr(align(128))]
+struct Shared(SharedCounter);
 
 /// Which arm receives what is counted from now on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum CounterMode {
     /// One atomic per counter, shared by all threads.
     Shared,
-    /// A slot per CPU or thread.
+    /// A slot per CPU where restartable sequences are available, else per thread.
     #[default]
     PerCpu,
 }
@@ -29,14 +44,14 @@ pub struct Reading {
     pub exact: i64,
     /// What is read without visiting the slots.
     pub approximate: i64,
-    /// How far the approximate value may be off, up or down.
-    pub bound: i64,
+    /// How far the approximate value may be off at rest, up or down.
+    pub bound: u64,
 }
 
 /// One slot of the per-CPU arm.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SlotRow {
-    /// `cpu n` or `thread n`, as it is.
+    /// `cpu n` or `thread n`, as it is; `base` for what went past the slots.
     pub label: String,
     /// Look-ups that hit, counted here.
     pub hits: i64,
@@ -63,23 +78,43 @@ pub struct CounterReport {
     pub reclaimable: Reading,
 }
 
+/// One counter of the per-CPU arm.
+macro_rules! reading {
+    ($self:ident, $name:ident) => {{
+        let shared = $self.$name.0.sum_i64();
+        let percpu = $self.percpu.$name();
+        Reading {
+            exact: percpu.sum().wrapping_add(shared),
+            approximate: percpu.read().wrapping_add(shared),
+            bound: percpu.bound(),
+        }
+    }};
+}
+
 /// Hits, misses, entries and reclaimable entries.
 pub struct Counters {
     mode: AtomicU32,
-    hits: Pair,
-    misses: Pair,
-    all: Pair,
-    reclaimable: Pair,
+    percpu: PerCpu,
+    hits: Shared,
+    misses: Shared,
+    all: Shared,
+    reclaimable: Shared,
 }
 
 impl Counters {
-    pub(crate) fn new() -> Self {
+    /// `slots` is the number of threads that count at a time, where slots belong to threads.
+    pub(crate) fn new(slots: Option<usize>) -> Self {
+        let mut builder = PerCpu::builder().backend(BackendKind::RseqCpu);
+        if let Some(slots) = slots {
+            builder = builder.slots(slots);
+        }
         Self {
             mode: AtomicU32::new(CounterMode::default() as u32),
-            hits: Pair::new(),
-            misses: Pair::new(),
-            all: Pair::new(),
-            reclaimable: Pair::new(),
+            percpu: builder.build(),
+            hits: Shared::default(),
+            misses: Shared::default(),
+            all: Shared::default(),
+            reclaimable: Shared::default(),
         }
     }
 
@@ -99,39 +134,48 @@ impl Counters {
 
     /// The batch of the per-CPU arm.
     pub fn batch(&self) -> u32 {
-        self.hits.batch()
+        self.percpu.batch()
     }
 
-    pub(crate) fn set_batch(&self, batch: u32) {
-        for pair in [&self.hits, &self.misses, &self.all, &self.reclaimable] {
-            pair.set_batch(batch);
+    pub(crate) fn set_batch(&self, batch: u32) -> Result<(), BatchError> {
+        self.percpu.set_batch(batch)
+    }
+
+    #[inline]
+    pub(crate) fn hits(&self, n: u32) {
+        match self.mode() {
+            CounterMode::Shared => self.hits.0.add(u64::from(n)),
+            CounterMode::PerCpu => self.percpu.hits().add(i64::from(n)),
         }
     }
 
     #[inline]
-    pub(crate) fn hit(&self) {
-        self.hits.add(1, self.mode());
-    }
-
-    #[inline]
-    pub(crate) fn miss(&self) {
-        self.misses.add(1, self.mode());
+    pub(crate) fn misses(&self, n: u32) {
+        match self.mode() {
+            CounterMode::Shared => self.misses.0.add(u64::from(n)),
+            CounterMode::PerCpu => self.percpu.misses().add(i64::from(n)),
+        }
     }
 
     pub(crate) fn all(&self, by: i64) {
-        if by != 0 {
-            self.all.add(by, self.mode());
+        match self.mode() {
+            _ if by == 0 => {}
+            CounterMode::Shared => self.all.0.add_i64(by),
+            CounterMode::PerCpu => self.percpu.all().add(by),
         }
     }
 
     pub(crate) fn reclaimable(&self, by: i64) {
-        if by != 0 {
-            self.reclaimable.add(by, self.mode());
+        match self.mode() {
+            _ if by == 0 => {}
+            CounterMode::Shared => self.reclaimable.0.add_i64(by),
+            CounterMode::PerCpu => self.percpu.reclaimable().add(by),
         }
     }
 
     pub(crate) fn approximate_reclaimable(&self) -> i64 {
-        self.reclaimable.reading().approximate
+        let shared = self.reclaimable.0.sum_i64();
+        self.percpu.reclaimable().read().wrapping_add(shared)
     }
 
     /// All four, with their error bounds.
@@ -139,35 +183,36 @@ impl Counters {
         CounterReport {
             mode: self.mode(),
             batch: self.batch(),
-            backend: self.hits.backend(),
-            hits: self.hits.reading(),
-            misses: self.misses.reading(),
-            all: self.all.reading(),
-            reclaimable: self.reclaimable.reading(),
+            backend: self.percpu.backend().to_string(),
+            hits: reading!(self, hits),
+            misses: reading!(self, misses),
+            all: reading!(self, all),
+            reclaimable: reading!(self, reclaimable),
         }
     }
 
-    /// The slots of the per-CPU arm, in order.
+    /// The slots of the per-CPU arm, in order. The shared arm has none.
     pub fn slots(&self) -> Vec<SlotRow> {
-        self.hits
+        let row = |(hits, misses): (SlotValue<i64>, SlotValue<i64>)| SlotRow {
+            label: hits.label.to_string(),
+            hits: hits.value,
+            misses: misses.value,
+        };
+        self.percpu
+            .hits()
             .slots()
-            .into_iter()
-            .zip(self.misses.slots())
-            .map(|((label, hits), (_, misses))| SlotRow {
-                label,
-                hits,
-                misses,
-            })
+            .zip(self.percpu.misses().slots())
+            .map(row)
             .collect()
     }
 
     pub(crate) fn info(&self, on_list: u64, averages: Averages, largest: Option<Largest>) -> Info {
-        let count = |pair: &Pair| u64::try_from(pair.reading().exact).unwrap_or(0);
+        let count = |reading: Reading| u64::try_from(reading.exact).unwrap_or(0);
         Info {
-            objects: count(&self.all),
-            reclaimable: count(&self.reclaimable),
-            hits: count(&self.hits),
-            misses: count(&self.misses),
+            objects: count(reading!(self, all)),
+            reclaimable: count(reading!(self, reclaimable)),
+            hits: count(reading!(self, hits)),
+            misses: count(reading!(self, misses)),
             inodes_on_list: on_list,
             averages,
             largest,

@@ -12,7 +12,7 @@ use std::io::Write;
 use cairn_extents::Status;
 use cairn_trace::{Event, Op, cairn_model, parse_line};
 use fixtures::{SCENARIOS, folder, text, trace};
-use replaying::replay;
+use replaying::Parsed;
 
 /// A line of a `trace` file, taken apart.
 struct Parts<'a> {
@@ -125,7 +125,7 @@ fn every_form_gives_the_same_report() {
     let Some(folder) = folder() else { return };
     for (name, _) in SCENARIOS {
         let raw = text(&trace(&folder, name));
-        let expected = replay(&raw, None, None, cairn_model);
+        let expected = Parsed::new(&raw).replay(None, None, cairn_model);
         let lines: Vec<String> = String::from_utf8(raw)
             .unwrap()
             .lines()
@@ -137,7 +137,7 @@ fn every_form_gives_the_same_report() {
             for line in &lines {
                 writeln!(text, "{}", render(&parts(line))).unwrap();
             }
-            let mut report = replay(&text, None, None, cairn_model);
+            let mut report = Parsed::new(&text).replay(None, None, cairn_model);
             // Call chains and foreign lines are counted, nothing else may differ.
             report.ignored = 0;
             assert_eq!(report, expected, "{name} as {form}");

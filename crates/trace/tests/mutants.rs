@@ -11,14 +11,14 @@ mod replaying;
 use cairn_extents::{Config, ExtentCache, Generation};
 use entries::{Entries, Fault};
 use fixtures::{SCENARIOS, folder, info, text, trace};
-use replaying::replay;
+use replaying::Parsed;
 
 #[test]
 fn a_plain_list_of_entries_agrees_everywhere() {
     let Some(folder) = folder() else { return };
     for (name, _) in SCENARIOS {
         let text = text(&trace(&folder, name));
-        let report = replay(&text, Some(&info(&folder, name)), None, |rules| {
+        let report = Parsed::new(&text).replay(Some(&info(&folder, name)), None, |rules| {
             Entries::new(rules, Fault::None)
         });
         assert!(report.agrees(), "{name}: {report:?}");
@@ -30,9 +30,10 @@ fn every_fault_is_noticed_by_wrong_answers() {
     let Some(folder) = folder() else { return };
     let texts: Vec<_> = SCENARIOS
         .iter()
-        .map(|(name, _)| (name, text(&trace(&folder, name))))
+        .map(|(name, _)| text(&trace(&folder, name)))
         .collect();
     // Scenarios that notice each fault.
+    let parsed: Vec<_> = texts.iter().map(|text| Parsed::new(text)).collect();
     let faults = [
         (Fault::CacheAlwaysOverwrites, 8),
         (Fault::CacheNeverInserts, 24),
@@ -56,10 +57,11 @@ fn every_fault_is_noticed_by_wrong_answers() {
         (Fault::BudgetOffByOne, 1),
     ];
     for (fault, expected) in faults {
-        let noticed = texts
+        let noticed = parsed
             .iter()
-            .filter(|(_, text)| {
-                !replay(text, None, None, |rules| Entries::new(rules, fault)).agrees()
+            .filter(|p| {
+                !p.replay(None, None, |rules| Entries::new(rules, fault))
+                    .agrees()
             })
             .count();
         assert_eq!(noticed, expected, "{fault:?}");
@@ -73,7 +75,7 @@ fn a_removal_one_block_short_shows_in_the_totals_only() {
     let mut wrong_totals = 0;
     for (name, _) in SCENARIOS {
         let text = text(&trace(&folder, name));
-        let report = replay(&text, Some(&info(&folder, name)), None, |rules| {
+        let report = Parsed::new(&text).replay(Some(&info(&folder, name)), None, |rules| {
             Entries::new(rules, Fault::RemovesOneBlockShort)
         });
         wrong_answers += report.lookups.diverged() + report.ranges.diverged();
@@ -89,8 +91,9 @@ fn overwriting_rules_differ_only_where_entries_are_lost() {
     let mut wrong = 0;
     for (name, _) in SCENARIOS {
         let text = text(&trace(&folder, name));
+        let parsed = Parsed::new(&text);
         let run = |upstream: bool| {
-            replay(&text, None, Some(Generation::Overwrite), |rules| {
+            parsed.replay(None, Some(Generation::Overwrite), |rules| {
                 ExtentCache::new(
                     Config::new()
                         .with_generation(rules.generation)

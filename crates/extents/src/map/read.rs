@@ -9,9 +9,9 @@ impl ExtentMap {
     pub fn lookup(&self, lblk: u32) -> Option<Lookup> {
         let found = self.lookup_uncounted(lblk);
         if found.is_some() {
-            self.group.counters.hit();
+            self.group.counters.hits(1);
         } else {
-            self.group.counters.miss();
+            self.group.counters.misses(1);
         }
         found
     }

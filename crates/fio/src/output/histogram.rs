@@ -162,8 +162,7 @@ impl Histogram {
         let (mut sum, mut reached) = (0_u64, 0);
         list.iter()
             .map(|percent| {
-                let wanted = percent / 100.0 * self.count as f64;
-                while sum == 0 || (sum as f64) < wanted {
+                while sum == 0 || !reaches(sum, self.count, *percent) {
                     let Some(bucket) = filled.next() else { break };
                     sum += bucket.count;
                     reached = bucket.value;
@@ -171,6 +170,24 @@ impl Histogram {
                 reached
             })
             .collect()
+    }
+}
+
+/// Whether `sum` is at least `percent` of `count`, decided on the exact value of the floating point number:
+/// 99.95 is a little more than it looks, and fio, which computes in extended precision, tells.
+fn reaches(sum: u64, count: u64, percent: f64) -> bool {
+    const MANTISSA: u32 = 52;
+    let bits = percent.to_bits();
+    let exponent = i64::try_from(bits >> MANTISSA & 0x7ff).unwrap_or(0) - 1075;
+    let mantissa = (bits & ((1 << MANTISSA) - 1)) | 1 << MANTISSA;
+    // percent = mantissa / 2^shift, so compare sum * 100 * 2^shift with count * mantissa.
+    let shift = u32::try_from(-exponent).ok();
+    let left =
+        shift.and_then(|shift| (u128::from(sum) * 100).checked_mul(1_u128.checked_shl(shift)?));
+    let right = u128::from(count).checked_mul(u128::from(mantissa));
+    match (left, right) {
+        (Some(left), Some(right)) => left >= right,
+        _ => sum as f64 >= percent / 100.0 * count as f64,
     }
 }
 
@@ -199,11 +216,23 @@ mod tests {
     }
 
     #[test]
+    fn shares_are_compared_exactly() {
+        // 99.95 as a double is 99.950000000000002842, so 19990 of 20000 do not reach it.
+        assert!(!reaches(19_990, 20_000, 99.95));
+        assert!(reaches(19_991, 20_000, 99.95));
+        assert!(reaches(1, 2, 50.0));
+        assert!(reaches(u64::MAX, u64::MAX, 100.0));
+        assert!(reaches(0, 5, 0.0));
+        assert!(!reaches(0, 5, 1e-300));
+    }
+
+    #[test]
     fn percentiles_are_the_first_bucket_that_reaches_the_share() {
         let mut h = Histogram::new();
         assert_eq!(h.percentiles(&[50.0]), [0]);
         h.record_many(10, 99);
         h.record(100);
+        assert_eq!(h.percentiles(&[0.0]), [10]);
         assert_eq!(
             h.percentiles(&[1.0, 50.0, 99.0, 99.5, 100.0]),
             [10, 10, 10, 100, 100]

@@ -381,9 +381,9 @@ impl JobResult {
                 .clone()
                 .unwrap_or_else(|| super::DEFAULT_PERCENTILES.to_vec()),
             unified: report.unified == UnifiedReporting::Mixed,
-            clat_percentiles: report.clat_percentiles,
-            lat_percentiles: report.lat_percentiles,
-            slat_percentiles: report.slat_percentiles,
+            clat_percentiles: report.clat_percentiles && !report.disable_clat,
+            lat_percentiles: report.lat_percentiles && !report.disable_lat,
+            slat_percentiles: report.slat_percentiles && !report.disable_slat,
             significant_figures: report.significant_figures,
             kb_base: report.kb_base,
             unit_base: report.unit_base,

@@ -24,7 +24,8 @@ impl RunResult {
         let mut out = String::new();
         let groups = self.group_of_jobs();
         for (result, group) in self.jobs.iter().zip(&groups) {
-            job(&mut out, self, result, group);
+            let style = Style::of(self, result.groupid);
+            job(&mut out, self, result, group, style);
         }
         for id in self.groups() {
             group(&mut out, self, id);
@@ -44,7 +45,7 @@ impl RunResult {
     }
 }
 
-/// Units of a job's rates and sizes.
+/// Units of a group's rates and sizes.
 #[derive(Clone, Copy)]
 struct Style {
     digits: u32,
@@ -53,11 +54,13 @@ struct Style {
 }
 
 impl Style {
-    const fn of(result: &JobResult) -> Self {
+    /// The last job of a group decides, as in fio.
+    fn of(run: &RunResult, group: u32) -> Self {
+        let last = run.jobs.iter().rev().find(|job| job.groupid == group);
         Self {
-            digits: result.significant_figures,
-            binary: result.kb_base != 1000,
-            bits: result.unit_base == 1,
+            digits: last.map_or(4, |job| job.significant_figures),
+            binary: last.is_none_or(|job| job.kb_base != 1000),
+            bits: last.is_some_and(|job| job.unit_base == 1),
         }
     }
 
@@ -86,7 +89,13 @@ impl Style {
     }
 }
 
-fn job(out: &mut String, run: &RunResult, result: &JobResult, group: &PerDir<GroupDirection>) {
+fn job(
+    out: &mut String,
+    run: &RunResult,
+    result: &JobResult,
+    group: &PerDir<GroupDirection>,
+    style: Style,
+) {
     let error = if result.error == 0 {
         String::new()
     } else {
@@ -105,7 +114,6 @@ fn job(out: &mut String, run: &RunResult, result: &JobResult, group: &PerDir<Gro
     if let Some(text) = &result.description {
         let _ = writeln!(out, "  Description  : [{text}]");
     }
-    let style = Style::of(result);
     for dir in Ddir::ALL {
         direction(out, dir, result, group.get(dir), style);
     }
@@ -286,24 +294,21 @@ fn samples(out: &mut String, figures: &Direction, group: &GroupDirection, style:
         let base = if style.binary { 1024.0 } else { 1000.0 };
         let large = bw.mean() > base * base;
         let divisor = if large { base } else { 1.0 };
-        let unit = match (style.bits, style.binary, large) {
-            (true, _, false) => "Kbit",
-            (true, _, true) => "Mbit",
-            (false, true, false) => "KiB",
-            (false, true, true) => "MiB",
-            (false, false, false) => "kB",
-            (false, false, true) => "MB",
+        // The samples are KiB/s whatever the label says; fio prints these labels.
+        let unit = match (large, style.binary) {
+            (true, _) => "MiB",
+            (false, true) => "KiB",
+            (false, false) => "kB",
         };
-        let factor = if style.bits { 8.0 } else { 1.0 } / divisor;
-        let whole = |n: u64| (n as f64 * factor).floor();
+        let whole = |n: u64| (n as f64 / divisor).floor();
         let _ = writeln!(
             out,
             "   bw ({unit:>5}/s): min={:5}, max={:5}, per={:.2}%, avg={:5.2}, stdev={:5.2}, samples={}",
             whole(bw.min()),
             whole(bw.max()),
             share_of_group(figures, group),
-            bw.mean() * factor,
-            bw.stddev() * factor,
+            bw.mean() / divisor,
+            bw.stddev() / divisor,
             bw.count()
         );
     }
@@ -383,7 +388,7 @@ fn group(out: &mut String, run: &RunResult, id: u32) {
     let Some(first) = run.jobs.iter().find(|job| job.groupid == id) else {
         return;
     };
-    let style = Style::of(first);
+    let style = Style::of(run, id);
     let sums = run.group(id);
     let _ = writeln!(out, "\nRun status group {id} (all jobs):");
     for dir in Ddir::ALL {

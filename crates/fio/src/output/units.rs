@@ -66,10 +66,8 @@ pub fn shorten(number: u64, digits: u32, binary: bool, unit: Unit) -> String {
         return format!("{rounded}{prefix}{suffix}");
     }
     let fraction = format!("{:.room$}", rest as f64 / step as f64);
-    // A fraction that rounds up to 1 shows as .0: fio does not carry here.
-    let decimals = fraction
-        .split_once('.')
-        .map_or("0", |(_, decimals)| decimals);
+    let (carry, decimals) = fraction.split_once('.').unwrap_or(("0", "0"));
+    let whole = whole + u64::from(carry == "1");
     format!("{whole}.{decimals}{prefix}{suffix}")
 }
 
@@ -133,6 +131,10 @@ mod tests {
             (14_022_263, 4, true, rate, "13.4MiB/s"),
             (14_083_268, 4, false, rate, "14.1MB/s"),
             (26_361_856, 4, true, Unit::Bytes, "25.1MiB"),
+            (10_481_565, 4, true, Unit::Bytes, "10.00MiB"),
+            (10_485_000, 4, false, Unit::Bytes, "10.5MB"),
+            (9_999_999, 4, false, Unit::Bytes, "10000kB"),
+            (999_960, 4, true, Unit::Bytes, "977KiB"),
             (5_186_045, 6, false, Unit::None, "5186.0k"),
             (10_997_400, 6, false, Unit::None, "10997k"),
             (1_000_375, 6, false, Unit::BitsPerSecond, "8003.0kbit/s"),

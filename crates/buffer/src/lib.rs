@@ -1,1 +1,21 @@
 #![doc = include_str!("../README.md")]
+#![forbid(unsafe_code)]
+
+mod buffer;
+mod cache;
+mod error;
+mod head;
+mod index;
+mod probe;
+mod state;
+mod stats;
+mod writeback;
+
+pub use buffer::BufferRef;
+pub use cache::{BufferCache, CacheConfig, HeadInfo, SharedCache};
+pub use cairn_flags::{NoProbe, SetPolicy};
+pub use error::BufferError;
+pub use head::Head;
+pub use probe::{BitCount, CountingProbe};
+pub use state::{AtomicBhState, BhState, WAITERS_BIT, bit_names};
+pub use stats::BufferStats;

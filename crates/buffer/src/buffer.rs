@@ -1,0 +1,153 @@
+//! A reference to a buffer, and what is done through it.
+
+use std::fmt;
+use std::ops::Deref;
+use std::sync::atomic::Ordering;
+
+use cairn_flags::{NoProbe, Probe, SetPolicy};
+use sharded_slab::Entry;
+
+use crate::cache::BufferCache;
+use crate::error::BufferError;
+use crate::head::Head;
+use crate::state::BhState;
+
+/// A reference to a cached buffer, for one thread. Derefs to its [`Head`].
+pub struct BufferRef<'c, P: Probe = NoProbe> {
+    cache: &'c BufferCache<P>,
+    head: Entry<'c, Head<P>>,
+}
+
+impl<'c, P: Probe> BufferRef<'c, P> {
+    #[inline]
+    pub(crate) const fn new(cache: &'c BufferCache<P>, head: Entry<'c, Head<P>>) -> Self {
+        Self { cache, head }
+    }
+
+    /// Shows the block's bytes.
+    ///
+    /// # Errors
+    /// The block had been given up for others and cannot be read again.
+    pub fn read<R>(&self, look: impl FnOnce(&[u8]) -> R) -> Result<R, BufferError> {
+        let data = self.head.data();
+        if self.head.detached() {
+            drop(data);
+            return self.cache.get(self.block())?.read(look);
+        }
+        Ok(look(&data))
+    }
+
+    /// Lets `change` change the block's bytes, and marks the buffer as by [`mark_dirty`](Self::mark_dirty).
+    ///
+    /// `change` runs with the block locked: it must not use the same block, nor flush.
+    ///
+    /// # Errors
+    /// The block had been given up for others and cannot be read again; nothing was changed then.
+    pub fn write<R>(&self, change: impl FnOnce(&mut [u8]) -> R) -> Result<R, BufferError> {
+        self.change(true, change)
+    }
+
+    /// As [`write`](Self::write) for a block of file data, which is no metadata and has no priority.
+    ///
+    /// # Errors
+    /// As [`write`](Self::write).
+    pub fn write_data<R>(&self, change: impl FnOnce(&mut [u8]) -> R) -> Result<R, BufferError> {
+        self.change(false, change)
+    }
+
+    fn change<R>(
+        &self,
+        metadata: bool,
+        change: impl FnOnce(&mut [u8]) -> R,
+    ) -> Result<R, BufferError> {
+        let mut data = self.head.data_mut();
+        if self.head.detached() {
+            drop(data);
+            return self.cache.get(self.block())?.change(metadata, change);
+        }
+        // Marked before the change, so that a change that panics half-way is written too. Write-back
+        // may take the mark at once, but it reads the data only when this lock is let go; and until
+        // it has, it holds the buffer's lock bit, which keeps eviction away.
+        let fresh = if metadata {
+            self.mark()
+        } else {
+            self.mark_data()
+        };
+        let result = change(&mut data);
+        drop(data);
+        if fresh {
+            self.cache.throttle(self.block());
+        }
+        Ok(result)
+    }
+
+    /// Marks the buffer as changed metadata: sets Meta, Prio and Uptodate as the live policy says, then
+    /// Dirty, without losing the mark to a write-back that runs.
+    ///
+    /// This is what a file system calls after each change of a shared block, almost always to find the
+    /// three bits set.
+    #[inline]
+    pub fn mark_dirty(&self) {
+        if self.mark() {
+            self.cache.throttle(self.block());
+        }
+    }
+
+    /// Returns whether the buffer was clean.
+    #[inline]
+    fn mark(&self) -> bool {
+        let state = self.head.state();
+        let policy = self.cache.policy();
+        state.set_meta_with(policy);
+        state.set_prio_with(policy);
+        match policy {
+            SetPolicy::CheckFirst => {
+                state.publish_uptodate();
+            }
+            // The word itself is asked: a publish bit has no unconditional form of its own.
+            SetPolicy::AlwaysRmw => state.as_raw().set(BhState::UPTODATE, Ordering::Release),
+        }
+        self.mark_data()
+    }
+
+    /// Returns whether the buffer was clean.
+    #[inline]
+    fn mark_data(&self) -> bool {
+        let fresh = self.head.state().mark_dirty();
+        if fresh {
+            self.cache.now_dirty(self.block(), self.head.key());
+        }
+        fresh
+    }
+
+    /// Writes the block back now if it is dirty. Durable only after a flush.
+    ///
+    /// # Errors
+    /// The device's; the buffer stays dirty then.
+    pub fn write_back(&self) -> Result<(), BufferError> {
+        self.cache.write_back_one(self.block(), self.head.key())
+    }
+
+    /// Takes the mark off a block that is free now and need not be written.
+    pub fn forget(&self) {
+        self.head.state().take_dirty();
+    }
+}
+
+impl<P: Probe> Deref for BufferRef<'_, P> {
+    type Target = Head<P>;
+
+    #[inline]
+    fn deref(&self) -> &Head<P> {
+        &self.head
+    }
+}
+
+impl<P: Probe> fmt::Debug for BufferRef<'_, P> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("BufferRef")
+            .field("block", &self.block())
+            .field("state", &self.state().snapshot())
+            .finish_non_exhaustive()
+    }
+}

@@ -1,2 +1,7 @@
 //! The program `cairn`.
-fn main() {}
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    cairn_tui::run(&cairn_lab::Registry::default())
+}

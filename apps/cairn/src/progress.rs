@@ -3,43 +3,59 @@
 use std::io::{self, IsTerminal as _, Write as _};
 use std::time::{Duration, Instant};
 
-/// How often the line is redrawn on a terminal.
-const REDRAW: Duration = Duration::from_millis(250);
-
 /// The line of one run: redrawn in place on a terminal, printed once at the start elsewhere.
 #[derive(Debug)]
 pub(crate) struct Progress {
     redraw: bool,
+    newline: Option<Duration>,
     width: usize,
-    last: Option<Instant>,
+    begun: Instant,
 }
 
 impl Progress {
-    /// Begins with `what` is being done.
+    /// Begins with what is being done.
     pub(crate) fn start(what: &str) -> Self {
         let redraw = io::stderr().is_terminal();
-        let mut progress = Self { redraw, width: 0, last: None };
+        let mut progress = Self::empty(redraw, None);
         if redraw {
-            progress.draw(what);
+            progress.update(|| what.to_owned());
         } else {
             let _ = writeln!(io::stderr(), "{what}");
         }
         progress
     }
 
-    /// Shows `line` if the one before is old enough and stderr is a terminal.
-    pub(crate) fn update(&mut self, line: impl FnOnce() -> String) {
-        if self.redraw && self.last.is_none_or(|last| last.elapsed() >= REDRAW) {
-            self.draw(&line());
+    /// A line that is redrawn whatever stderr is, with a new line each `newline`.
+    pub(crate) fn redrawn(newline: Option<Duration>) -> Self {
+        Self::empty(true, newline)
+    }
+
+    fn empty(redraw: bool, newline: Option<Duration>) -> Self {
+        Self {
+            redraw,
+            newline,
+            width: 0,
+            begun: Instant::now(),
         }
     }
 
-    fn draw(&mut self, line: &str) {
-        // Blanks wipe what a longer line before left behind.
+    /// Shows `line` in place of the one before.
+    pub(crate) fn update(&mut self, line: impl FnOnce() -> String) {
+        if !self.redraw {
+            return;
+        }
+        let line = line();
+        // Blanks wipe what a longer line before left behind. A closed stderr is no reason to stop.
         let _ = write!(io::stderr(), "\r{line:<width$}", width = self.width);
-        let _ = io::stderr().flush();
         self.width = line.chars().count();
-        self.last = Some(Instant::now());
+        if self
+            .newline
+            .is_some_and(|every| self.begun.elapsed() >= every)
+        {
+            let _ = writeln!(io::stderr());
+            self.width = 0;
+            self.begun = Instant::now();
+        }
     }
 }
 
@@ -47,7 +63,6 @@ impl Drop for Progress {
     fn drop(&mut self) {
         if self.redraw {
             let _ = write!(io::stderr(), "\r{:width$}\r", "", width = self.width);
-            let _ = io::stderr().flush();
         }
     }
 }

@@ -1,0 +1,23 @@
+//! One file per command.
+
+mod dash;
+mod fio;
+mod list;
+mod replay;
+mod stack;
+
+use cairn_lab::Registry;
+
+use crate::cli::{Cli, Command, DashArgs};
+
+/// Runs a command and returns the exit code.
+pub(crate) fn run(cli: Cli, registry: &Registry) -> anyhow::Result<u8> {
+    match cli.command {
+        None => dash::run(&DashArgs::bare(), registry),
+        Some(Command::Dash(args)) => dash::run(&args, registry),
+        Some(Command::Fio(args)) => fio::run(args, registry),
+        Some(Command::Replay(args)) => replay::run(&args),
+        Some(Command::Stack(args)) => stack::run(&args, registry),
+        Some(Command::List(args)) => list::run(&args, registry),
+    }
+}

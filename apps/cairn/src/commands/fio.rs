@@ -1,0 +1,242 @@
+//! `cairn fio`: fio's own command line and job files, on a Cairn stack.
+
+mod write;
+
+use std::io::{self, IsTerminal as _};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use anyhow::{Context as _, bail};
+use cairn_fio::output::RunResult;
+use cairn_fio::plan::{Eta, OwnOption, Plan, Show};
+use cairn_fio::{Parser, options};
+use cairn_lab::{FioError, FioOptions, On, Registry, run_fio};
+
+use crate::cli::FioArgs;
+use crate::exit::{DONE, FAILED, Failed};
+use crate::output;
+use crate::progress::Progress;
+use write::Writer;
+
+/// What `cairn fio --help` says; the options themselves are fio's.
+const HELP: &str = "\
+Run fio's own command line and job files on a Cairn stack
+
+Usage: cairn fio [fio options] [job options] [job files]
+
+Cairn's own options:
+  --stack SPEC       stack that the paths live on; by default a ram as large as the jobs need
+  --map PATH=SPEC    another stack for paths that begin with PATH; repeatable
+  --on file|device   paths are files of the file layer, or windows of the device
+  --lenient          list unknown options instead of refusing them
+
+A path in a job is never opened on this machine unless --map says so.
+fio's options: cairn fio --cmdhelp, --cmdhelp=OPTION, --enghelp, --enghelp=ENGINE
+";
+
+/// Runs the command.
+pub(crate) fn run(args: FioArgs, registry: &Registry) -> anyhow::Result<u8> {
+    let words = args
+        .args
+        .into_iter()
+        .map(|word| {
+            word.into_string()
+                .map_err(|word| anyhow::anyhow!("{}: no UTF-8", Path::new(&word).display()))
+        })
+        .collect::<anyhow::Result<Vec<_>>>()?;
+    let plan = Parser::new()
+        .own_option("stack", true)
+        .own_option("map", true)
+        .own_option("on", true)
+        .command_line(&words)?;
+    if let Some(show) = &plan.run.show {
+        return shown(show);
+    }
+    for note in &plan.notes {
+        output::note(note);
+    }
+    if plan.run.warnings_fatal && !plan.notes.is_empty() {
+        bail!("--warnings-fatal: {} remarks on the jobs", plan.notes.len());
+    }
+    if plan.run.parse_only {
+        return Ok(DONE);
+    }
+    if plan.jobs.is_empty() {
+        bail!("no jobs: give a job file, or --name=NAME and its options");
+    }
+    execute(&plan, registry)
+}
+
+/// Answers a request that runs no job.
+fn shown(show: &Show) -> anyhow::Result<u8> {
+    let text = match show {
+        Show::Help => HELP.to_owned(),
+        Show::Version => format!(
+            "cairn {} ({})\n",
+            env!("CARGO_PKG_VERSION"),
+            cairn_fio::output::FIO_VERSION
+        ),
+        Show::CmdHelp(None) => options::command_help(),
+        Show::CmdHelp(Some(name)) if name == "all" => options::command_help(),
+        Show::CmdHelp(Some(name)) => options::option_help(name)
+            .with_context(|| format!("--cmdhelp={name}: no such option"))?,
+        Show::EngHelp(engine) => options::engine_help(engine.as_deref()).with_context(|| {
+            format!(
+                "--enghelp={}: no such engine",
+                engine.as_deref().unwrap_or("")
+            )
+        })?,
+        _ => bail!("this request is not known here"),
+    };
+    output::results(|out| out.write_all(text.as_bytes()))?;
+    Ok(DONE)
+}
+
+/// Runs the jobs and writes their results.
+fn execute(plan: &Plan, registry: &Registry) -> anyhow::Result<u8> {
+    let own = own_options(&plan.own)?;
+    let mut writer = Writer::new(&plan.run)?;
+    let (cancel, signal) = on_interrupt().context("cannot watch SIGINT and SIGTERM")?;
+    let eta = match plan.run.eta {
+        Eta::Never => false,
+        Eta::Always => true,
+        _ => io::stderr().is_terminal(),
+    };
+    let mut line = eta.then(|| Progress::redrawn(plan.run.eta_newline));
+    let mut progress = |progress: &cairn_lab::Progress| {
+        if let Some(line) = &mut line {
+            line.update(|| write::eta(progress));
+        }
+    };
+    let mut broken: Option<io::Error> = None;
+    let mut status = |result: RunResult| {
+        if broken.is_none() {
+            broken = writer.write(&result).err();
+        }
+    };
+    let result = run_fio(
+        plan,
+        FioOptions {
+            stack: own.stack,
+            map: own.map,
+            on: own.on,
+            cancel: Some(cancel),
+            progress: Some(&mut progress),
+            progress_interval: plan.run.eta_interval,
+            status: Some(&mut status),
+            status_interval: plan.run.status_interval.unwrap_or_default(),
+            ..FioOptions::default()
+        },
+        registry,
+        &mut output::note,
+    )
+    .map_err(begun)?;
+    drop(line);
+    if let Some(error) = broken {
+        return Err(error.into());
+    }
+    writer.write(&result)?;
+    writer.finish()?;
+    let failed = result.jobs.iter().any(|job| job.error != 0);
+    match u8::try_from(signal.load(Ordering::Relaxed)) {
+        Ok(0) | Err(_) if failed => Ok(FAILED),
+        Ok(0) | Err(_) => Ok(DONE),
+        Ok(signal) => Ok(128 + signal),
+    }
+}
+
+/// Laying out files is work that had begun; every other refusal comes before it.
+fn begun(error: FioError) -> anyhow::Error {
+    match error {
+        FioError::Layout { .. } | FioError::Thread(_) => Failed(error.into()).into(),
+        _ => error.into(),
+    }
+}
+
+/// Cairn's own options among fio's.
+#[derive(Debug, Default, PartialEq)]
+struct Own {
+    stack: Option<String>,
+    map: Vec<(String, String)>,
+    on: Option<On>,
+}
+
+fn own_options(given: &[OwnOption]) -> anyhow::Result<Own> {
+    let mut own = Own::default();
+    for option in given {
+        let value = option.value.as_deref().unwrap_or("");
+        match option.name.as_str() {
+            "stack" => own.stack = Some(value.to_owned()),
+            "map" => match value.split_once('=') {
+                Some((path, spec)) if !path.is_empty() => {
+                    own.map.push((path.to_owned(), spec.to_owned()))
+                }
+                _ => {
+                    bail!("--map={value}: write --map PATH=SPEC, as in --map /dev/nvme0n1=ram(4g)")
+                }
+            },
+            _ => {
+                own.on = Some(match value {
+                    "file" => On::File,
+                    "device" => On::Device,
+                    _ => bail!("--on={value}: write --on=file or --on=device"),
+                });
+            }
+        }
+    }
+    Ok(own)
+}
+
+/// A flag that SIGINT or SIGTERM sets, and the number of the signal.
+///
+/// The run then ends early and its results so far are printed, as people expect of fio. A second
+/// signal ends the program at once.
+fn on_interrupt() -> io::Result<(Arc<AtomicBool>, Arc<AtomicUsize>)> {
+    let cancel = Arc::new(AtomicBool::new(false));
+    let number = Arc::new(AtomicUsize::new(0));
+    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
+        signal_hook::flag::register_conditional_default(signal, Arc::clone(&cancel))?;
+        signal_hook::flag::register(signal, Arc::clone(&cancel))?;
+        signal_hook::flag::register_usize(
+            signal,
+            Arc::clone(&number),
+            signal.unsigned_abs() as usize,
+        )?;
+    }
+    Ok((cancel, number))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn own(name: &str, value: &str) -> anyhow::Result<Own> {
+        own_options(&[OwnOption {
+            name: name.to_owned(),
+            value: Some(value.to_owned()),
+        }])
+    }
+
+    #[test]
+    fn own_options_say_what_would_be_right() {
+        assert_eq!(
+            own("map", "/dev/a=ram(1g)").unwrap().map,
+            [("/dev/a".to_owned(), "ram(1g)".to_owned())]
+        );
+        assert_eq!(own("on", "device").unwrap().on, Some(On::Device));
+        assert!(
+            own("map", "ram(1g)")
+                .unwrap_err()
+                .to_string()
+                .contains("PATH=SPEC")
+        );
+        assert!(own("map", "=ram(1g)").is_err());
+        assert!(
+            own("on", "disk")
+                .unwrap_err()
+                .to_string()
+                .contains("--on=file")
+        );
+    }
+}

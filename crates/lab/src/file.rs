@@ -120,10 +120,6 @@ impl FlatFile {
         self.ino
     }
 
-    pub(crate) fn size(&self) -> u64 {
-        self.size
-    }
-
     pub(crate) fn blocks(&self) -> u32 {
         self.layout.blocks()
     }

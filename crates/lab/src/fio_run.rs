@@ -150,7 +150,7 @@ fn choose_arms(
     registry: &Registry,
     chosen: &[(String, String)],
 ) -> Result<Vec<(String, String)>, FioError> {
-    let policies = load::policies(registry, &setup.cache, &setup.switches);
+    let policies = load::policies(registry, &setup.cache, &setup.switches, None);
     let infos: Vec<_> = policies.iter().map(|(info, _)| info.clone()).collect();
     let mut arms = vec![0; infos.len()];
     for (slot, arm) in arms.iter_mut().zip(DEFAULT_ARMS) {

@@ -14,7 +14,6 @@ use crate::engine::run::Stop;
 use crate::fio_error::FioError;
 use crate::load::{self, Job, Load};
 use crate::policy::{Policies, PolicyError};
-use crate::recorder::Cell;
 use crate::registry::Registry;
 use crate::sample::Sample;
 use crate::sampler::{CHANNEL, Command, Sampler};
@@ -205,10 +204,9 @@ impl Lab {
             return Ok(());
         };
         let stop = Arc::new(Stop::default());
-        let jobs: Vec<(Job, Arc<Cell>)> = load.jobs(&self.shared.epoch);
-        let cells = jobs.iter().map(|(_, cell)| Arc::clone(cell)).collect();
+        let (jobs, cells) = load.jobs(&self.shared.epoch);
         workload.start(cells, Arc::clone(&stop));
-        for (number, (job, _)) in jobs.into_iter().enumerate() {
+        for (number, job) in jobs.into_iter().enumerate() {
             let shared = Arc::clone(&self.shared);
             let stop = Arc::clone(&stop);
             workload.alive.fetch_add(1, Ordering::AcqRel);
@@ -338,6 +336,8 @@ fn arms(
 pub enum LabError {
     /// The stack could not be built.
     Stack(cairn_block::BuildError),
+    /// The buffer cache could not be made.
+    Buffers(cairn_buffer::BufferError),
     /// The scenario names a policy or an arm that does not exist.
     Policy(PolicyError),
     /// The jobs of a workload cannot be read.
@@ -361,6 +361,13 @@ pub enum LabError {
         /// What is wrong, and what would be right.
         message: String,
     },
+    /// A workload broke off.
+    Failed {
+        /// Name of the workload.
+        workload: String,
+        /// What happened.
+        message: String,
+    },
     /// A thread could not be started.
     Thread(std::io::Error),
 }
@@ -370,7 +377,7 @@ impl LabError {
     pub fn is_usage(&self) -> bool {
         match self {
             Self::Fio { source, .. } => source.is_usage(),
-            Self::Thread(_) => false,
+            Self::Failed { .. } | Self::Thread(_) => false,
             _ => true,
         }
     }
@@ -379,6 +386,12 @@ impl LabError {
 impl From<PolicyError> for LabError {
     fn from(e: PolicyError) -> Self {
         Self::Policy(e)
+    }
+}
+
+impl From<cairn_buffer::BufferError> for LabError {
+    fn from(e: cairn_buffer::BufferError) -> Self {
+        Self::Buffers(e)
     }
 }
 
@@ -392,10 +405,13 @@ impl fmt::Display for LabError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Stack(e) => e.fmt(f),
+            Self::Buffers(e) => e.fmt(f),
             Self::Policy(e) => e.fmt(f),
             Self::Jobs { workload, source } => write!(f, "workload `{workload}`: {source}"),
             Self::Fio { workload, source } => write!(f, "workload `{workload}`: {source}"),
-            Self::Workload { workload, message } => write!(f, "workload `{workload}`: {message}"),
+            Self::Workload { workload, message } | Self::Failed { workload, message } => {
+                write!(f, "workload `{workload}`: {message}")
+            }
             Self::Thread(e) => write!(f, "starting a thread: {e}"),
         }
     }
@@ -405,10 +421,11 @@ impl Error for LabError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         match self {
             Self::Stack(e) => Some(e),
+            Self::Buffers(e) => Some(e),
             Self::Policy(e) => Some(e),
             Self::Jobs { source, .. } => Some(source),
             Self::Fio { source, .. } => Some(source),
-            Self::Workload { .. } => None,
+            Self::Workload { .. } | Self::Failed { .. } => None,
             Self::Thread(e) => Some(e),
         }
     }

@@ -9,6 +9,9 @@ use cairn_extents::{Extent, Status};
 /// Bytes in a block.
 pub(crate) const BLOCK: u64 = 4096;
 
+/// The same for memory.
+pub(crate) const BLOCK_USIZE: usize = 4096;
+
 /// Longest run: the length field of an ext4 extent.
 const LONGEST_RUN: u32 = 32_768;
 

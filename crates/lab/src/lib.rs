@@ -1,6 +1,7 @@
 #![doc = include_str!("../README.md")]
 #![forbid(unsafe_code)]
 
+mod aim7;
 mod compare;
 mod duration;
 mod engine;
@@ -13,6 +14,7 @@ mod latency;
 mod layout;
 mod load;
 mod look;
+mod pattern;
 mod permute;
 mod policy;
 mod recorder;
@@ -24,7 +26,9 @@ mod shared;
 mod student;
 mod summary;
 mod switches;
+mod tasks;
 
+pub use aim7::{CreatClo, CreatCloResult, FILES_PER_JOB, PerFile, Variant, run_creat_clo};
 pub use duration::parse_duration;
 pub use fio::ground::On;
 pub use fio_error::FioError;

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use cairn_buffer::{BufferCache, CacheConfig};
 use cairn_extents::{Config, CounterMode, ExtentCache};
 use cairn_fio::Plan;
 use cairn_flags::SetPolicy;
@@ -12,6 +13,8 @@ use crate::fio::clones::{self, CloneSpec, Found, Making};
 use crate::fio::ground::{Ground, lay_out};
 use crate::fio_error::FioError;
 use crate::lab::{LabError, Options};
+use crate::layout::{BLOCK, BLOCK_USIZE};
+use crate::pattern::AREA_BLOCKS;
 use crate::policy::{Apply, PolicyInfo};
 use crate::recorder::{Cell, Epoch};
 use crate::registry::{BATCHES, Registry, builtin_policies};
@@ -19,26 +22,34 @@ use crate::sample::Unit;
 use crate::scenario::{FioSource, Scenario, WorkloadKind, WorkloadSpec};
 use crate::shared::{Shared, Workload};
 use crate::switches::Switches;
+use crate::tasks::{Buffers, Task, Tasks};
 
 /// A workload that can be started again and again.
 pub(crate) enum Load {
     Fio(Vec<CloneSpec>),
+    CreatClo(Tasks),
 }
 
 /// One worker of a start.
 pub(crate) enum Job {
     Fio(Box<Worker>),
+    CreatClo(Box<Task>),
 }
 
 impl Load {
-    /// Fresh workers, at the beginning of their sequences.
-    pub(crate) fn jobs(&self, epoch: &Arc<Epoch>) -> Vec<(Job, Arc<Cell>)> {
+    /// Fresh workers, at the beginning of their sequences, and the cells they count in.
+    pub(crate) fn jobs(&self, epoch: &Arc<Epoch>) -> (Vec<Job>, Vec<Arc<Cell>>) {
         match self {
             Self::Fio(specs) => specs
                 .iter()
                 .flat_map(|spec| spec.workers(epoch))
                 .map(|(worker, cell)| (Job::Fio(Box::new(worker)), cell))
-                .collect(),
+                .unzip(),
+            Self::CreatClo(tasks) => {
+                let (tasks, cells) = tasks.start(epoch);
+                let jobs = tasks.into_iter().map(|t| Job::CreatClo(Box::new(t)));
+                (jobs.collect(), cells)
+            }
         }
     }
 }
@@ -51,6 +62,7 @@ impl Job {
     pub(crate) fn run(self, stop: &Stop) -> Result<(), String> {
         match self {
             Self::Fio(mut worker) => worker.run(stop).map_err(|failed| failed.error.to_string()),
+            Self::CreatClo(task) => task.run(stop),
         }
     }
 }
@@ -69,69 +81,132 @@ pub(crate) struct Built {
 pub(crate) fn build(
     scenario: &Scenario,
     registry: &Registry,
-    _options: &Options,
+    options: &Options,
 ) -> Result<Built, LabError> {
     let stack = registry.block_registry().open(&scenario.stack)?;
-    let cache = ExtentCache::new(Config::new());
+    let mut plans = Vec::new();
+    let mut threads = 0;
+    for spec in &scenario.workloads {
+        plans.push(match &spec.kind {
+            WorkloadKind::Fio(source) => {
+                let plan = parse(spec, source)?;
+                threads += plan.clones().len();
+                Some(plan)
+            }
+            WorkloadKind::CreatClo { tasks } => {
+                threads += tasks;
+                None
+            }
+        });
+    }
+    // One slot more than there are workers: the thread that composes the lab counts too.
+    let cache = ExtentCache::new(Config::new().with_counter_slots(threads + 1));
     let switches = Arc::new(Switches::new());
     let mut ground = Ground::new(stack, cache.clone(), Arc::clone(&switches));
+    let buffers = if plans.iter().any(Option::is_none) {
+        // Before any file, so that block numbers are those that were recorded.
+        ground
+            .reserve("the buffers of creat-clo", AREA_BLOCKS * BLOCK)
+            .map_err(|source| LabError::Fio {
+                workload: scenario.name.clone(),
+                source,
+            })?;
+        Some(buffers(&ground, options.probe)?)
+    } else {
+        None
+    };
     let mut loads = Vec::new();
     let mut workloads = Vec::new();
-    for (number, spec) in scenario.workloads.iter().enumerate() {
-        let (load, workload) = match &spec.kind {
-            WorkloadKind::Fio(source) => {
-                fio(spec, source, &mut ground, scenario.seed, number as u64)?
+    for (number, (spec, plan)) in scenario.workloads.iter().zip(plans).enumerate() {
+        let (load, workload) = match (plan, &spec.kind, &buffers) {
+            (Some(plan), _, _) => fio(spec, &plan, &mut ground, scenario.seed, number as u64)?,
+            (None, WorkloadKind::CreatClo { tasks }, Some(buffers)) => {
+                let tasks = Tasks {
+                    buffers: buffers.clone(),
+                    base: 0,
+                    cache: cache.clone(),
+                    switches: Arc::clone(&switches),
+                    tasks: *tasks,
+                };
+                creat_clo(spec, tasks)
             }
-            WorkloadKind::CreatClo { .. } => {
-                return Err(LabError::Workload {
-                    workload: spec.name.clone(),
-                    message: "needs the buffer cache".to_owned(),
-                });
-            }
+            // A workload without a plan has tasks, and then there are buffers.
+            _ => continue,
         };
         loads.push(load);
         workloads.push(workload);
     }
-    let policies = policies(registry, &cache, &switches);
+    let policies = policies(registry, &cache, &switches, buffers.as_ref());
     let first_file = ground.files().first().map(|(_, file)| Arc::clone(file));
     Ok(Built {
-        shared: Shared::new(ground.stack().clone(), cache, first_file, workloads),
+        shared: Shared::new(
+            ground.stack().clone(),
+            cache,
+            buffers,
+            first_file,
+            workloads,
+        ),
         loads,
         policies,
     })
 }
 
+fn parse(spec: &WorkloadSpec, source: &FioSource) -> Result<Plan, LabError> {
+    let parsed = match source {
+        FioSource::Options(options) => {
+            let mut words = vec![format!("--name={}", spec.name)];
+            words.extend(options.split_whitespace().map(str::to_owned));
+            cairn_fio::parse_command_line(words)
+        }
+        FioSource::Job(path) => cairn_fio::parse_job_file(&path.display().to_string()),
+    };
+    parsed.map_err(|source| LabError::Jobs {
+        workload: spec.name.clone(),
+        source,
+    })
+}
+
+/// A buffer cache over the whole stack; the pattern uses four of its blocks.
+fn buffers(ground: &Ground, probe: bool) -> Result<Buffers, LabError> {
+    const CAPACITY: usize = 1024;
+    let config = CacheConfig::new(BLOCK_USIZE, CAPACITY);
+    let device = Arc::clone(ground.device());
+    Ok(if probe {
+        Buffers::Counted(Arc::new(BufferCache::probed(device, config)?))
+    } else {
+        Buffers::Plain(Arc::new(BufferCache::new(device, config)?))
+    })
+}
+
+fn creat_clo(spec: &WorkloadSpec, tasks: Tasks) -> (Load, Workload) {
+    let workload = Workload::new(
+        &spec.name,
+        "create-close-unlink, access pattern on buffers",
+        Unit::Op,
+        tasks.tasks,
+        spec.warmup,
+        spec.runtime,
+    );
+    (Load::CreatClo(tasks), workload)
+}
+
 fn fio(
     spec: &WorkloadSpec,
-    source: &FioSource,
+    plan: &Plan,
     ground: &mut Ground,
     seed: u64,
     number: u64,
 ) -> Result<(Load, Workload), LabError> {
-    let jobs = |source| LabError::Jobs {
-        workload: spec.name.clone(),
-        source,
-    };
     let broken = |source: FioError| LabError::Fio {
         workload: spec.name.clone(),
         source,
     };
-    let plan = match source {
-        FioSource::Options(options) => {
-            let mut words = vec![format!("--name={}", spec.name)];
-            words.extend(options.split_whitespace().map(str::to_owned));
-            cairn_fio::parse_command_line(words).map_err(jobs)?
-        }
-        FioSource::Job(path) => {
-            cairn_fio::parse_job_file(&path.display().to_string()).map_err(jobs)?
-        }
-    };
     for job in &plan.jobs {
-        accept::accept(&plan, job, &mut |_| {}).map_err(broken)?;
+        accept::accept(plan, job, &mut |_| {}).map_err(broken)?;
     }
     let len = ground.len();
-    let needs = clones::needs(&plan, |_| Some(len)).map_err(broken)?;
-    let merged = clones::merge(&plan, &needs, None);
+    let needs = clones::needs(plan, |_| Some(len)).map_err(broken)?;
+    let merged = clones::merge(plan, &needs, None);
     ground.make(&merged).map_err(broken)?;
     prefault(ground, &merged).map_err(broken)?;
     let making = Making {
@@ -139,7 +214,7 @@ fn fio(
         for_ever: true,
     };
     let slow = clones::has_latency(ground.stack());
-    let mut specs = clones::specs(&plan, needs, making, |path| {
+    let mut specs = clones::specs(plan, needs, making, |path| {
         ground.get(path).map(|target| Found {
             target: target.clone(),
             ground: Some(0),
@@ -153,7 +228,7 @@ fn fio(
     let workers = specs.iter().map(CloneSpec::lanes).sum();
     let workload = Workload::new(
         &spec.name,
-        &about(&plan),
+        &about(plan),
         Unit::Io,
         workers,
         spec.warmup,
@@ -194,17 +269,20 @@ pub(crate) fn policies(
     registry: &Registry,
     cache: &ExtentCache,
     switches: &Arc<Switches>,
+    buffers: Option<&Buffers>,
 ) -> Vec<(PolicyInfo, Apply)> {
-    let flags = Arc::clone(switches);
+    let flags = buffers.cloned();
     let counters = cache.clone();
     let lookups = Arc::clone(switches);
     let batch = cache.clone();
     let hooks: [Apply; 4] = [
         Arc::new(move |arm| {
-            flags.flag_set.set(match arm {
-                0 => SetPolicy::AlwaysRmw,
-                _ => SetPolicy::CheckFirst,
-            });
+            if let Some(buffers) = &flags {
+                buffers.set_policy(match arm {
+                    0 => SetPolicy::AlwaysRmw,
+                    _ => SetPolicy::CheckFirst,
+                });
+            }
         }),
         Arc::new(move |arm| {
             counters.set_counter_mode(match arm {
@@ -215,7 +293,8 @@ pub(crate) fn policies(
         Arc::new(move |arm| lookups.set_extent_cache(arm != 0)),
         Arc::new(move |arm| {
             if let Some(n) = BATCHES.get(arm) {
-                batch.set_counter_batch(*n);
+                // Each of the batches is legal.
+                let _ = batch.set_counter_batch(*n);
             }
         }),
     ];

@@ -3,15 +3,23 @@
 use std::sync::Arc;
 
 use cairn_block::Device;
+use cairn_buffer::{BitCount, CountingProbe};
 use cairn_extents::{ExtentMap, Kind, Reading};
 
 use crate::file::FlatFile;
+use crate::pattern::DIRTIES;
 use crate::sample::{
-    BufferSample, Cell, CellStatus, CounterView, ExtentSample, FlagSample, LayerSample, SlotSample,
-    Strip, Unit, WorkloadSample,
+    BitSample, BufferSample, Cell, CellStatus, CounterView, ExtentSample, FlagSample, HeadSample,
+    LayerSample, SlotSample, Strip, Unit, WorkloadSample,
 };
 use crate::sampler::Rates;
 use crate::shared::Shared;
+
+/// Bits that a dirty call sets as the policy says.
+const SET_CALLS: [&str; 3] = ["META", "PRIO", "UPTODATE"];
+
+/// Buffer heads shown.
+const WORDS: usize = 256;
 
 /// Cells of an extent strip.
 const CELLS: u32 = 512;
@@ -43,6 +51,7 @@ struct Base {
     hits: i64,
     misses: i64,
     slots: Vec<(i64, i64)>,
+    flags: Vec<BitCount>,
 }
 
 impl Look {
@@ -79,6 +88,11 @@ impl Look {
                 .iter()
                 .map(|s| (s.hits, s.misses))
                 .collect(),
+            flags: if self.probe {
+                CountingProbe::counts()
+            } else {
+                Vec::new()
+            },
         };
     }
 
@@ -89,11 +103,8 @@ impl Look {
         workloads: &[WorkloadSample],
     ) -> Seen {
         let extents = self.extents(shared, seconds);
-        let flags = FlagSample {
-            probe: self.probe,
-            ..FlagSample::default()
-        };
-        let buffers = BufferSample::default();
+        let flags = self.flags(shared, seconds);
+        let buffers = self.buffers(shared, seconds, workloads);
         let mut layers = Vec::with_capacity(workloads.len() + self.names.len() + 2);
         for w in workloads {
             layers.push(LayerSample {
@@ -120,6 +131,22 @@ impl Look {
                 },
             ],
         });
+        if shared.buffers.is_some() {
+            layers.push(LayerSample {
+                name: Arc::from("buffer cache"),
+                per_s: Some(buffers.lookups_per_s),
+                bytes_per_s: None,
+                facts: vec![
+                    format!("{} heads, {} dirty", buffers.heads, buffers.dirty),
+                    if flags.sets > 0 {
+                        let share = 100.0 * flags.avoided as f64 / flags.sets as f64;
+                        format!("{share:.1} % of sets avoided")
+                    } else {
+                        format!("{:.1} M dirty calls/s", buffers.dirties_per_s / 1e6)
+                    },
+                ],
+            });
+        }
         for (name, device) in &self.names {
             layers.push(layer(&mut self.rates, name, device, seconds));
         }
@@ -128,6 +155,86 @@ impl Look {
             extents,
             flags,
             buffers,
+        }
+    }
+
+    fn flags(&mut self, shared: &Shared, seconds: f64) -> FlagSample {
+        let Some(buffers) = &shared.buffers else {
+            return FlagSample::default();
+        };
+        let words = buffers
+            .heads(WORDS)
+            .into_iter()
+            .map(|head| HeadSample {
+                block: head.block,
+                bits: head.state.bits(),
+            })
+            .collect();
+        if !self.probe {
+            return FlagSample {
+                words,
+                ..FlagSample::default()
+            };
+        }
+        let counts = CountingProbe::counts();
+        let mut sample = FlagSample {
+            probe: true,
+            words,
+            ..FlagSample::default()
+        };
+        let (mut rmws, mut avoided) = (0, 0);
+        for (i, count) in counts.iter().enumerate() {
+            let total = match self.base.flags.get(i) {
+                Some(base) => count.since(base),
+                None => *count,
+            };
+            if total.asked() > 0 {
+                sample.bits.push(BitSample {
+                    name: count.name,
+                    rmws: total.rmw,
+                    avoided: total.avoided,
+                });
+            }
+            if SET_CALLS.contains(&count.name) {
+                sample.rmws += total.rmw;
+                sample.avoided += total.avoided;
+                rmws += self.rates.step(&format!("{} rmw", count.name), count.rmw);
+                avoided += self
+                    .rates
+                    .step(&format!("{} avoided", count.name), count.avoided);
+            }
+        }
+        sample.sets = sample.rmws + sample.avoided;
+        sample.rmws_per_s = rmws as f64 / seconds;
+        sample.avoided_per_s = avoided as f64 / seconds;
+        sample.sets_per_s = sample.rmws_per_s + sample.avoided_per_s;
+        sample
+    }
+
+    fn buffers(
+        &mut self,
+        shared: &Shared,
+        seconds: f64,
+        workloads: &[WorkloadSample],
+    ) -> BufferSample {
+        let Some(buffers) = &shared.buffers else {
+            return BufferSample::default();
+        };
+        let stats = buffers.stats();
+        // Every dirty call of a buffer cache in a lab comes from the pattern, which makes a fixed
+        // number of them for each operation.
+        let files: f64 = workloads
+            .iter()
+            .filter(|w| w.unit == Unit::Op)
+            .map(|w| w.ops_per_s)
+            .sum();
+        let lookups = self.rates.step("buffer lookups", stats.hits + stats.misses);
+        BufferSample {
+            heads: stats.cached,
+            dirty: stats.dirty,
+            lookups_per_s: lookups as f64 / seconds,
+            dirties_per_s: files * DIRTIES as f64,
+            writebacks_per_s: self.rates.step("buffer writes", stats.writes) as f64 / seconds,
         }
     }
 

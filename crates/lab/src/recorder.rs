@@ -184,12 +184,26 @@ impl Recorder {
             bump(&count.ops, 1);
             bump(&count.bytes, bytes);
         }
-        if let (Some(nanos), Some(Some(hist))) = (nanos, self.hists.get_mut(dir)) {
+        match nanos {
+            Some(nanos) => self.latency(dir, nanos),
+            None => self.look(),
+        }
+    }
+
+    /// Records a latency without counting an operation.
+    #[inline]
+    pub(crate) fn latency(&mut self, dir: usize, nanos: u64) {
+        if let Some(Some(hist)) = self.hists.get_mut(dir) {
             hist.saturating_record(nanos);
             if nanos > LONGEST {
                 bump(&self.cell.over, 1);
             }
         }
+        self.look();
+    }
+
+    #[inline]
+    fn look(&mut self) {
         if self.epoch.number.load(Ordering::Relaxed) != self.seen {
             self.asked();
         }

@@ -2,6 +2,8 @@
 
 mod load;
 
+pub(crate) use load::MAX_TASKS;
+
 use std::collections::BTreeMap;
 use std::error::Error;
 use std::fmt;

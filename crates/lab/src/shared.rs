@@ -12,11 +12,13 @@ use crate::file::FlatFile;
 use crate::latency::{self, Hist};
 use crate::recorder::{Cell, Counts, Epoch};
 use crate::sample::Unit;
+use crate::tasks::Buffers;
 
 /// Everything below the workloads, and the workloads as the sampler sees them.
 pub(crate) struct Shared {
     pub(crate) stack: Stack,
     pub(crate) cache: ExtentCache,
+    pub(crate) buffers: Option<Buffers>,
     /// The file whose extents are shown.
     pub(crate) first_file: Option<Arc<FlatFile>>,
     pub(crate) epoch: Arc<Epoch>,
@@ -127,12 +129,14 @@ impl Shared {
     pub(crate) fn new(
         stack: Stack,
         cache: ExtentCache,
+        buffers: Option<Buffers>,
         first_file: Option<Arc<FlatFile>>,
         workloads: Vec<Workload>,
     ) -> Self {
         Self {
             stack,
             cache,
+            buffers,
             first_file,
             epoch: Arc::new(Epoch::default()),
             workloads,

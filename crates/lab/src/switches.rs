@@ -2,22 +2,17 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use cairn_flags::{PolicyCell, SetPolicy};
-
 /// Read once per operation with one relaxed load each, written only when a person or a scenario
 /// switches. Nothing else shares the line, so the loads stay in every core's cache.
 #[derive(Debug)]
 #[repr(align(128))]
 pub(crate) struct Switches {
-    /// How hint bits of buffer heads are set.
-    pub(crate) flag_set: PolicyCell,
     extent_cache: AtomicBool,
 }
 
 impl Switches {
     pub(crate) const fn new() -> Self {
         Self {
-            flag_set: PolicyCell::new(SetPolicy::CheckFirst),
             extent_cache: AtomicBool::new(true),
         }
     }

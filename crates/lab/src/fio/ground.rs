@@ -110,6 +110,24 @@ impl Ground {
         self.places.get(path)
     }
 
+    /// Keeps the device's next bytes for something that is no file.
+    ///
+    /// # Errors
+    /// When the device is too short.
+    pub(crate) fn reserve(&mut self, what: &str, bytes: u64) -> Result<(), FioError> {
+        let end = self.next.saturating_add(bytes);
+        if end > self.len {
+            return Err(FioError::DeviceTooShort {
+                path: what.to_owned(),
+                need: end,
+                have: self.len,
+                stack: self.spec.clone(),
+            });
+        }
+        self.next = end;
+        Ok(())
+    }
+
     /// Makes what the jobs need, in the order of first use, and lays it out where it is read.
     ///
     /// # Errors

@@ -42,7 +42,7 @@ pub(crate) fn setup(
     registry: &Registry,
     note: &mut dyn FnMut(String),
 ) -> Result<Setup, FioError> {
-    let cache = ExtentCache::new(Config::new());
+    let cache = ExtentCache::new(Config::new().with_counter_slots(plan.clones().len() + 1));
     let switches = Arc::new(Switches::new());
     let open = |spec: &str| -> Result<Ground, FioError> {
         let stack = registry.block_registry().open(spec)?;

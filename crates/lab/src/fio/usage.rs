@@ -18,6 +18,11 @@ pub(crate) fn thread(tid: u32) -> CpuUsage {
     read(&format!("/proc/self/task/{tid}"))
 }
 
+/// What the whole process has used so far.
+pub(crate) fn process() -> CpuUsage {
+    read("/proc/self")
+}
+
 /// This thread's number, 0 where /proc does not tell.
 pub(crate) fn this_tid() -> u32 {
     fs::read_link("/proc/thread-self")

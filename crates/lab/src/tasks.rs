@@ -1,0 +1,202 @@
+//! Tasks of creat-clo as a workload of a lab.
+
+use std::sync::{Arc, Mutex, TryLockError};
+use std::time::Instant;
+
+use cairn_buffer::{BufferCache, BufferStats, CountingProbe, HeadInfo, NoProbe};
+use cairn_extents::ExtentCache;
+use cairn_flags::{Probe, SetPolicy};
+
+use crate::engine::run::Stop;
+use crate::pattern::{DIR_INO, Pattern};
+use crate::recorder::{Cell, DIRS, Epoch, Recorder};
+use crate::switches::Switches;
+
+/// Tasks up to which each has a recorder of its own; beyond, as many are shared by all.
+const RECORDERS: usize = 64;
+
+/// Files that a task works on between two looks at the pool of recorders.
+const SLICE: usize = 64;
+
+/// First inode number of the files that come and go.
+const FIRST_INO: u64 = 1 << 32;
+
+/// The buffer cache, with the probe that counts or without.
+#[derive(Clone)]
+pub(crate) enum Buffers {
+    Plain(Arc<BufferCache<NoProbe>>),
+    Counted(Arc<BufferCache<CountingProbe>>),
+}
+
+impl Buffers {
+    pub(crate) fn set_policy(&self, policy: SetPolicy) {
+        match self {
+            Self::Plain(cache) => cache.set_policy(policy),
+            Self::Counted(cache) => cache.set_policy(policy),
+        }
+    }
+}
+
+impl Buffers {
+    pub(crate) fn stats(&self) -> BufferStats {
+        match self {
+            Self::Plain(cache) => cache.stats(),
+            Self::Counted(cache) => cache.stats(),
+        }
+    }
+
+    /// Up to `most` heads in the order of their blocks.
+    pub(crate) fn heads(&self, most: usize) -> Vec<HeadInfo> {
+        let mut heads = match self {
+            Self::Plain(cache) => cache.heads(most),
+            Self::Counted(cache) => cache.heads(most),
+        };
+        heads.sort_by_key(|h| h.block);
+        heads
+    }
+}
+
+/// A workload of tasks.
+pub(crate) struct Tasks {
+    pub(crate) buffers: Buffers,
+    /// First block of the area.
+    pub(crate) base: u64,
+    pub(crate) cache: ExtentCache,
+    pub(crate) switches: Arc<Switches>,
+    pub(crate) tasks: usize,
+}
+
+/// One task, ready to run.
+pub(crate) enum Task {
+    Plain(Run<NoProbe>),
+    Counted(Run<CountingProbe>),
+}
+
+impl Tasks {
+    /// Fresh tasks, and the cells they count in. Cells of shared recorders come last.
+    pub(crate) fn start(&self, epoch: &Arc<Epoch>) -> (Vec<Task>, Vec<Arc<Cell>>) {
+        let latencies = [true, false, false, false];
+        let mut cells = Vec::new();
+        let pool: Option<Pool> = (self.tasks > RECORDERS).then(|| {
+            (0..RECORDERS)
+                .map(|_| {
+                    let (recorder, cell) = Recorder::new(epoch, latencies);
+                    cells.push(cell);
+                    Mutex::new(recorder)
+                })
+                .collect()
+        });
+        let own = if pool.is_some() {
+            [false; DIRS]
+        } else {
+            latencies
+        };
+        let mut tasks = Vec::with_capacity(self.tasks);
+        for number in 0..self.tasks {
+            let (recorder, cell) = Recorder::new(epoch, own);
+            cells.push(cell);
+            tasks.push(self.task(number, recorder, pool.clone()));
+        }
+        (tasks, cells)
+    }
+
+    fn task(&self, number: usize, recorder: Recorder, pool: Option<Pool>) -> Task {
+        match &self.buffers {
+            Buffers::Plain(buffers) => Task::Plain(Run {
+                pattern: self.pattern(number, buffers),
+                recorder,
+                pool,
+                number,
+            }),
+            Buffers::Counted(buffers) => Task::Counted(Run {
+                pattern: self.pattern(number, buffers),
+                recorder,
+                pool,
+                number,
+            }),
+        }
+    }
+
+    fn pattern<P: Probe>(&self, number: usize, buffers: &Arc<BufferCache<P>>) -> Pattern<P> {
+        let dir = self.cache.map(DIR_INO);
+        Pattern::<P>::map_dir(&dir);
+        Pattern::new(
+            Arc::clone(buffers),
+            self.base,
+            dir,
+            self.cache.map(FIRST_INO + number as u64),
+            Arc::clone(&self.switches),
+        )
+    }
+}
+
+impl Task {
+    /// Works until told to stop.
+    ///
+    /// # Errors
+    /// What ended it, in words.
+    pub(crate) fn run(self, stop: &Stop) -> Result<(), String> {
+        match self {
+            Self::Plain(run) => run.run(stop),
+            Self::Counted(run) => run.run(stop),
+        }
+    }
+}
+
+/// Recorders that tasks lease for one slice at a time.
+type Pool = Arc<[Mutex<Recorder>]>;
+
+/// The loop of a task.
+pub(crate) struct Run<P: Probe> {
+    pattern: Pattern<P>,
+    recorder: Recorder,
+    pool: Option<Pool>,
+    number: usize,
+}
+
+impl<P: Probe> Run<P> {
+    fn run(mut self, stop: &Stop) -> Result<(), String> {
+        let mut held = self.pattern.held().map_err(|e| e.to_string())?;
+        while !stop.asked() {
+            match &self.pool {
+                None => {
+                    // One clock read a file: the end of one is the beginning of the next.
+                    let mut begun = Instant::now();
+                    for _ in 0..SLICE {
+                        held.triple().map_err(|e| e.to_string())?;
+                        let now = Instant::now();
+                        self.recorder.done(0, 0, Some(nanos(begun, now)));
+                        begun = now;
+                    }
+                }
+                Some(pool) => {
+                    let lease = pool
+                        .get(self.number % pool.len().max(1))
+                        .map(Mutex::try_lock);
+                    let mut lease = match lease {
+                        Some(Ok(recorder)) => Some(recorder),
+                        Some(Err(TryLockError::Poisoned(e))) => Some(e.into_inner()),
+                        // A task that finds its recorder taken counts and measures nothing.
+                        Some(Err(TryLockError::WouldBlock)) | None => None,
+                    };
+                    let mut begun = lease.as_ref().map(|_| Instant::now());
+                    for _ in 0..SLICE {
+                        held.triple().map_err(|e| e.to_string())?;
+                        self.recorder.done(0, 0, None);
+                        if let (Some(recorder), Some(at)) = (&mut lease, begun) {
+                            let now = Instant::now();
+                            recorder.latency(0, nanos(at, now));
+                            begun = Some(now);
+                        }
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+#[inline]
+fn nanos(begun: Instant, now: Instant) -> u64 {
+    u64::try_from(now.saturating_duration_since(begun).as_nanos()).unwrap_or(u64::MAX)
+}

@@ -38,8 +38,22 @@ pub(crate) fn report(outcome: anyhow::Result<u8>) -> ExitCode {
     }
     let code = if error.is::<Failed>() { FAILED } else { USAGE };
     // stderr may be closed as well; the exit code still tells.
-    let _ = writeln!(io::stderr(), "cairn: {error:#}");
+    let _ = writeln!(io::stderr(), "cairn: {}", sentence(&error));
     ExitCode::from(code)
+}
+
+/// The error and its causes in one sentence; a cause that an error quotes already is not repeated.
+fn sentence(error: &anyhow::Error) -> String {
+    let mut text = String::new();
+    for cause in error.chain().map(ToString::to_string) {
+        if !text.contains(&cause) {
+            if !text.is_empty() {
+                text += ": ";
+            }
+            text += &cause;
+        }
+    }
+    text
 }
 
 /// Nobody reads the results any more, which is the reader's choice.
@@ -55,8 +69,23 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_cause_is_told_once() {
+        let cause = anyhow::anyhow!("`(` is never closed");
+        assert_eq!(
+            sentence(&cause.context("the stack")),
+            "the stack: `(` is never closed"
+        );
+        let cause = anyhow::anyhow!("`(` is never closed");
+        assert_eq!(
+            sentence(&cause.context("ram(1g: `(` is never closed")),
+            "ram(1g: `(` is never closed"
+        );
+    }
+
+    #[test]
     fn a_closed_pipe_is_success_and_nothing_else_is() {
-        let pipe = anyhow::Error::from(io::Error::from(io::ErrorKind::BrokenPipe)).context("results");
+        let pipe =
+            anyhow::Error::from(io::Error::from(io::ErrorKind::BrokenPipe)).context("results");
         assert!(closed_pipe(&pipe));
         assert!(!closed_pipe(&anyhow::anyhow!("no such scenario")));
         assert!(anyhow::Error::from(Failed(anyhow::anyhow!("data was wrong"))).is::<Failed>());

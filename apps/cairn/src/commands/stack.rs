@@ -19,7 +19,7 @@ fn explain(args: &ExplainArgs, registry: &Registry) -> anyhow::Result<()> {
         .block_registry()
         .explain(&args.spec)
         .context("the stack")?;
-    let text = explained.to_string();
+    let text = format!("{explained}\n");
     output::results(|out| out.write_all(text.as_bytes()))?;
     Ok(())
 }

@@ -52,19 +52,19 @@ impl Batched {
         Builder::new()
     }
 
-    #[inline]
+    #[inline(always)]
     fn field(&self) -> BatchedField<'_, 1, 1> {
         BatchedField::new(&self.store, 0, 0, 0)
     }
 
     /// Adds 1.
-    #[inline]
+    #[inline(always)]
     pub fn inc(&self) {
         self.add(1);
     }
 
     /// Adds `n`, which may be negative, modulo 2^64.
-    #[inline]
+    #[inline(always)]
     pub fn add(&self, n: i64) {
         self.field().add(n);
     }
@@ -197,12 +197,12 @@ impl Build for Batched {
 
 /// Amounts above `i64::MAX` count as the negative numbers they equal modulo 2^64.
 impl CounterOps for Batched {
-    #[inline]
+    #[inline(always)]
     fn inc(&self) {
         self.inc();
     }
 
-    #[inline]
+    #[inline(always)]
     fn add(&self, n: u64) {
         self.add(n.cast_signed());
     }

@@ -22,7 +22,7 @@ pub struct BatchedField<'a, const L: usize, const F: usize> {
 
 impl<'a, const L: usize, const F: usize> BatchedField<'a, L, F> {
     /// The counter at `word`, the `field`th of its store and the `shared`th batched one.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn new(store: &'a Store<L, F>, word: usize, field: usize, shared: usize) -> Self {
         Self {
             store,
@@ -34,27 +34,21 @@ impl<'a, const L: usize, const F: usize> BatchedField<'a, L, F> {
 
     /// For `counter_group!`.
     #[doc(hidden)]
-    #[inline]
+    #[inline(always)]
     pub fn __new(store: &'a Store<L, F>, word: usize, field: usize, shared: usize) -> Self {
         Self::new(store, word, field, shared)
     }
 
     /// Adds 1.
-    #[inline]
+    #[inline(always)]
     pub fn inc(self) {
         self.add(1);
     }
 
     /// Adds `n`, which may be negative, modulo 2^64.
-    #[inline]
+    #[inline(always)]
     pub fn add(self, n: i64) {
-        let table = self.store.table();
-        let batch = self.store.batch();
-        if n.unsigned_abs() < u64::from(batch) {
-            table.add_batched(self.word, self.shared, n, batch);
-        } else {
-            table.add_past(self.shared, n);
-        }
+        self.store.add_batched(self.word, self.shared, n);
     }
 
     /// Adds `n` from a signal handler.

@@ -70,18 +70,19 @@ impl Counter {
         Builder::new()
     }
 
+    #[inline(always)]
     fn field(&self) -> CounterField<'_, 1, 1> {
         CounterField::new(&self.store, 0, 0)
     }
 
     /// Adds 1.
-    #[inline]
+    #[inline(always)]
     pub fn inc(&self) {
         self.add(1);
     }
 
     /// Adds `n`, modulo 2^64.
-    #[inline]
+    #[inline(always)]
     pub fn add(&self, n: u64) {
         self.store.add(0, 0, n);
     }
@@ -157,12 +158,12 @@ impl Build for Counter {
 }
 
 impl CounterOps for Counter {
-    #[inline]
+    #[inline(always)]
     fn inc(&self) {
         self.inc();
     }
 
-    #[inline]
+    #[inline(always)]
     fn add(&self, n: u64) {
         self.add(n);
     }

@@ -18,26 +18,26 @@ pub struct CounterField<'a, const L: usize, const F: usize> {
 
 impl<'a, const L: usize, const F: usize> CounterField<'a, L, F> {
     /// The counter at `word`, the `field`th of its store.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn new(store: &'a Store<L, F>, word: usize, field: usize) -> Self {
         Self { store, word, field }
     }
 
     /// For `counter_group!`, with the arguments of a batched field.
     #[doc(hidden)]
-    #[inline]
+    #[inline(always)]
     pub fn __new(store: &'a Store<L, F>, word: usize, field: usize, _shared: usize) -> Self {
         Self::new(store, word, field)
     }
 
     /// Adds 1.
-    #[inline]
+    #[inline(always)]
     pub fn inc(self) {
         self.add(1);
     }
 
     /// Adds `n`, modulo 2^64.
-    #[inline]
+    #[inline(always)]
     pub fn add(self, n: u64) {
         self.store.add(self.word, self.field, n);
     }
@@ -78,12 +78,12 @@ impl<'a, const L: usize, const F: usize> CounterField<'a, L, F> {
 }
 
 impl<const L: usize, const F: usize> CounterOps for CounterField<'_, L, F> {
-    #[inline]
+    #[inline(always)]
     fn inc(&self) {
         (*self).inc();
     }
 
-    #[inline]
+    #[inline(always)]
     fn add(&self, n: u64) {
         (*self).add(n);
     }

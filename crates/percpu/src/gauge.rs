@@ -49,27 +49,27 @@ impl Gauge {
     }
 
     /// Adds 1.
-    #[inline]
+    #[inline(always)]
     pub fn inc(&self) {
         self.add(1);
     }
 
     /// Takes 1 away.
-    #[inline]
+    #[inline(always)]
     pub fn dec(&self) {
         self.sub(1);
     }
 
     /// Adds `n`.
-    #[inline]
+    #[inline(always)]
     pub fn add(&self, n: u64) {
         self.store.add(UP, UP, n);
     }
 
     /// Takes `n` away.
-    #[inline]
+    #[inline(always)]
     pub fn sub(&self, n: u64) {
-        self.store.table().add_release(DOWN, n);
+        self.store.add_release(DOWN, n);
     }
 
     /// [`add`](Self::add) for signal handlers.

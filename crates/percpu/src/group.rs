@@ -98,7 +98,7 @@ macro_rules! __counter_group {
             $(
                 $(#[$fmeta])*
                 #[doc = ::core::concat!("\n\nThe counter `", ::core::stringify!($fname), "`.")]
-                #[inline]
+                #[inline(always)]
                 $vis fn $fname(&self) -> $crate::__private::field::$kind<
                     '_, { $crate::__private::lines($words) }, { $fields },
                 > {

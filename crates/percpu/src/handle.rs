@@ -4,6 +4,7 @@ use std::sync::atomic::AtomicU64;
 
 use crate::protocol::owner;
 use crate::store::Store;
+use crate::sys::rseq::Words;
 use crate::thread::Lease;
 
 /// The calling thread's slot of a counter.
@@ -27,20 +28,30 @@ use crate::thread::Lease;
 /// ```
 #[derive(Debug)]
 pub struct Handle<'a, const L: usize, const F: usize> {
-    /// The word that this thread owns, as long as the lease lives.
-    own: Option<&'a AtomicU64>,
-    _lease: Option<Lease>,
+    way: Way<'a, L>,
     store: &'a Store<L, F>,
     word: usize,
     field: usize,
 }
 
+/// How the handle reaches its word.
+#[derive(Debug)]
+enum Way<'a, const L: usize> {
+    /// The thread owns the word, as long as the lease lives.
+    Owned(&'a AtomicU64, Lease),
+    /// Whichever CPU the thread runs on has one.
+    Cpu(Words<'a, L>),
+    /// As the counter itself does.
+    Counter,
+}
+
 impl<'a, const L: usize, const F: usize> Handle<'a, L, F> {
     pub(crate) fn new(store: &'a Store<L, F>, word: usize, field: usize) -> Self {
-        let (lease, own) = store.table().lease(word).unzip();
+        let owned = store.table().lease(word);
+        let way = owned.map(|(lease, own)| Way::Owned(own, lease));
+        let way = way.or_else(|| store.per_cpu(word).map(Way::Cpu));
         Self {
-            own,
-            _lease: lease,
+            way: way.unwrap_or(Way::Counter),
             store,
             word,
             field,
@@ -48,17 +59,18 @@ impl<'a, const L: usize, const F: usize> Handle<'a, L, F> {
     }
 
     /// Adds 1.
-    #[inline]
+    #[inline(always)]
     pub fn inc(&self) {
         self.add(1);
     }
 
     /// Adds `n`, modulo 2^64.
-    #[inline]
+    #[inline(always)]
     pub fn add(&self, n: u64) {
-        match self.own {
-            Some(word) => owner::add(word, n),
-            None => self.store.add(self.word, self.field, n),
+        match &self.way {
+            Way::Owned(word, _) => owner::add(word, n),
+            Way::Cpu(words) if words.add(n) => {}
+            _ => self.store.add_slow(self.word, self.field, n),
         }
     }
 }

@@ -7,3 +7,7 @@ pub(crate) mod credit;
 pub(crate) mod once;
 pub(crate) mod owner;
 pub(crate) mod registry;
+pub(crate) mod view;
+
+#[cfg(test)]
+mod tests;

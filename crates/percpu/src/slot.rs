@@ -26,7 +26,7 @@ impl<const L: usize> Slot<L> {
     }
 
     /// One word of the slot.
-    #[inline]
+    #[inline(always)]
     #[expect(
         clippy::indexing_slicing,
         reason = "word numbers are constants of a type or of counter_group!, which sizes L to hold them"

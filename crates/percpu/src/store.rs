@@ -1,12 +1,14 @@
 //! What every counter type is made of: slots that appear when first needed, and words for the time before.
 
 use std::fmt;
-use std::ptr;
-use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 use crate::backend::Effective;
 use crate::cpus;
-use crate::protocol::once::OnceBox;
+use crate::protocol::batch;
+use crate::protocol::owner;
+use crate::slots::Slots;
+use crate::sys::rseq::Words;
 use crate::table::{Shape, Table};
 use crate::thread;
 
@@ -17,7 +19,7 @@ const NOBODY: u32 = u32::MAX;
 
 /// Slots of `L` line pairs for `F` fields.
 pub struct Store<const L: usize, const F: usize> {
-    table: OnceBox<Table<L>>,
+    slots: Slots<L>,
     /// Batch of the batched fields; 0 until the slots exist, unless chosen before.
     batch: AtomicU32,
     /// The largest batch that may be in use.
@@ -38,7 +40,7 @@ impl<const L: usize, const F: usize> Store<L, F> {
     /// A store with `batched` batched fields, whose slots are allocated at the first use.
     pub const fn new(batched: u32) -> Self {
         Self {
-            table: OnceBox::over(AtomicPtr::new(ptr::null_mut())),
+            slots: Slots::new(),
             batch: AtomicU32::new(0),
             high_batch: AtomicU32::new(0),
             writers: AtomicU32::new(0),
@@ -67,15 +69,20 @@ impl<const L: usize, const F: usize> Store<L, F> {
         new
     }
 
+    /// One word of the per-CPU slots, under that backend.
+    pub(crate) fn per_cpu(&self, word: usize) -> Option<Words<'_, L>> {
+        self.slots.per_cpu(word)
+    }
+
     /// The slots, if they exist.
     #[inline]
     pub(crate) fn get(&self) -> Option<&Table<L>> {
-        self.table.get()
+        self.slots.table()
     }
 
     /// The slots, allocated now if they do not exist.
     pub(crate) fn table(&self) -> &Table<L> {
-        match self.table.get() {
+        match self.slots.table() {
             Some(table) => table,
             None => self.build(Shape::default()),
         }
@@ -94,7 +101,7 @@ impl<const L: usize, const F: usize> Store<L, F> {
                 .compare_exchange(0, batch, Ordering::Release, Ordering::Relaxed);
         }
         let table = Box::new(Table::new(shape, self.batched as usize));
-        self.table.set(table)
+        self.slots.set(table)
     }
 
     /// The word that stands in for the slots before they exist.
@@ -108,23 +115,76 @@ impl<const L: usize, const F: usize> Store<L, F> {
     }
 
     /// Adds to a plain field.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn add(&self, word: usize, field: usize, n: u64) {
-        match self.table.get() {
-            Some(table) => table.add(word, n),
-            None => self.add_early(word, field, n),
+        if let Some(slot) = self.slots.own(thread::offset()) {
+            return owner::add(slot.word(word), n);
+        }
+        if let Some(words) = self.slots.per_cpu(word)
+            && words.add(n)
+        {
+            return;
+        }
+        self.add_slow(word, field, n);
+    }
+
+    /// The add that finds no slot at first sight.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn add_slow(&self, word: usize, field: usize, n: u64) {
+        if self.slots.table().is_none() && self.alone() {
+            self.early(field).fetch_add(n, Ordering::Relaxed);
+        } else {
+            self.table().add_slow(word, n, Ordering::Relaxed);
         }
     }
 
-    /// The add that finds no slots.
+    /// Adds to the decrement half of a gauge, with a store that releases.
+    #[inline(always)]
+    pub(crate) fn add_release(&self, word: usize, n: u64) {
+        if let Some(slot) = self.slots.own(thread::offset()) {
+            return owner::add_release(slot.word(word), n);
+        }
+        if let Some(words) = self.slots.per_cpu(word)
+            && words.add_release(n)
+        {
+            return;
+        }
+        self.add_release_slow(word, n);
+    }
+
     #[cold]
     #[inline(never)]
-    fn add_early(&self, word: usize, field: usize, n: u64) {
-        if self.alone() {
-            self.early(field).fetch_add(n, Ordering::Relaxed);
-        } else {
-            self.table().add(word, n);
+    fn add_release_slow(&self, word: usize, n: u64) {
+        self.table().add_slow(word, n, Ordering::Release);
+    }
+
+    /// Adds to a batched field.
+    #[inline(always)]
+    pub(crate) fn add_batched(&self, word: usize, shared: usize, n: i64) {
+        let batch = self.batch();
+        if n.unsigned_abs() < u64::from(batch) {
+            if let Some(slot) = self.slots.own(thread::offset()) {
+                let (total, published) = (slot.word(word), slot.word(word + 1));
+                if let Some(residue) = batch::add_owned(total, published, n, batch) {
+                    self.table().publish(shared, residue);
+                }
+                return;
+            }
+            if let Some(words) = self.slots.per_cpu(word) {
+                let shared = || self.table().batch_words(shared);
+                return batch::add_on_cpu(&words, shared, n, batch);
+            }
         }
+        self.add_batched_slow(word, shared, n);
+    }
+
+    /// The batched add that finds no slot at first sight, or fills a batch on its own.
+    #[cold]
+    #[inline(never)]
+    fn add_batched_slow(&self, word: usize, shared: usize, n: i64) {
+        let table = self.table();
+        table.add_batched_slow(word, shared, n, self.batch());
     }
 
     /// Whether promotion is on and the caller is the only thread that has added.
@@ -144,7 +204,7 @@ impl<const L: usize, const F: usize> Store<L, F> {
 
     /// Adds from a signal handler.
     pub(crate) fn add_from_signal(&self, word: usize, field: usize, n: u64) {
-        match self.table.get() {
+        match self.slots.table() {
             Some(table) => table.add_from_signal(word, n, Ordering::Relaxed),
             None => _ = self.early(field).fetch_add(n, Ordering::Relaxed),
         }
@@ -153,7 +213,7 @@ impl<const L: usize, const F: usize> Store<L, F> {
     /// Sum of a plain field.
     #[inline]
     pub(crate) fn sum(&self, word: usize, field: usize) -> u64 {
-        let slots = self.table.get().map_or(0, |table| table.sum(word));
+        let slots = self.slots.table().map_or(0, |table| table.sum(word));
         // After the look at the slots: what was added early stays there for good.
         slots.wrapping_add(self.early(field).load(Ordering::Relaxed))
     }
@@ -163,11 +223,11 @@ impl<const L: usize, const F: usize> Store<L, F> {
     }
 
     pub(crate) fn overflow_hits(&self) -> u64 {
-        self.table.get().map_or(0, Table::overflow_hits)
+        self.slots.table().map_or(0, Table::overflow_hits)
     }
 
     pub(crate) fn bytes(&self) -> usize {
-        size_of::<Self>() + self.table.get().map_or(0, Table::bytes)
+        size_of::<Self>() + self.slots.table().map_or(0, Table::bytes)
     }
 
     /// The batch in force.
@@ -208,7 +268,7 @@ impl<const L: usize, const F: usize> Store<L, F> {
     /// How many threads can be inside a batched add at once, where that is known.
     pub(crate) fn writers(&self) -> Option<u64> {
         match self.writers.load(Ordering::Relaxed) {
-            0 => self.table.get().map_or(Some(0), Table::writers),
+            0 => self.slots.table().map_or(Some(0), Table::writers),
             known => Some(u64::from(known)),
         }
     }
@@ -218,7 +278,7 @@ impl<const L: usize, const F: usize> Store<L, F> {
         for word in &mut self.early {
             *word.get_mut() = 0;
         }
-        if let Some(table) = self.table.get_mut() {
+        if let Some(table) = self.slots.table_mut() {
             table.clear();
         }
     }
@@ -230,7 +290,7 @@ impl<const L: usize, const F: usize> Store<L, F> {
     }
 
     pub(crate) fn get_mut(&mut self) -> Option<&mut Table<L>> {
-        self.table.get_mut()
+        self.slots.table_mut()
     }
 }
 

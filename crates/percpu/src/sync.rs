@@ -5,4 +5,4 @@
 //! those of the standard library, under `cfg(loom)` too: a counter is statistics, and would make the models
 //! of the crates that use it explode.
 
-pub(crate) use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
+pub(crate) use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};

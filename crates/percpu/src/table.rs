@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::backend::{BackendKind, Effective, choose};
-use crate::protocol::batch::{self, Shared};
+use crate::protocol::batch::{self, Sections, Shared};
 use crate::protocol::owner;
 use crate::slot::{LINE_WORDS, Slot, SlotLabel};
 use crate::sys::rseq::{self, Area};
@@ -43,8 +43,7 @@ impl Shape {
 
 /// The memory of `16 * L` words per slot.
 pub(crate) struct Table<const L: usize> {
-    /// Slots that threads own; empty under every other backend, so that the bounds check of the hot path is
-    /// also the test for the backend.
+    /// Slots that threads own; empty under every other backend.
     owned: Box<[Slot<L>]>,
     /// Slots per CPU, or stripes; empty under the owned backend.
     shared: Box<[Slot<L>]>,
@@ -94,40 +93,17 @@ impl<const L: usize> Table<L> {
             + (self.owned.len() + self.shared.len() + self.rest.len()) * size_of::<Slot<L>>()
     }
 
-    /// Adds to a word of the caller's slot.
-    #[inline]
-    pub(crate) fn add(&self, word: usize, n: u64) {
-        if let Some(slot) = self.owned.get(thread::id() as usize) {
-            return owner::add(slot.word(word), n);
-        }
-        if let Some(area) = self.area
-            && area.add(&self.shared, word, n)
-        {
-            return;
-        }
-        self.add_slow(word, n, Ordering::Relaxed);
-    }
-
-    /// The same for the decrement half of a gauge.
-    #[inline]
-    pub(crate) fn add_release(&self, word: usize, n: u64) {
-        if let Some(slot) = self.owned.get(thread::id() as usize) {
-            return owner::add_release(slot.word(word), n);
-        }
-        if let Some(area) = self.area
-            && area.add_release(&self.shared, word, n)
-        {
-            return;
-        }
-        self.add_slow(word, n, Ordering::Release);
-    }
-
     /// The first add of a thread, a stripe, or an overflow slot.
     #[cold]
-    #[inline(never)]
-    fn add_slow(&self, word: usize, n: u64, order: Ordering) {
+    pub(crate) fn add_slow(&self, word: usize, n: u64, order: Ordering) {
         if let Some(slot) = self.own_slot() {
             return owner::add_as(slot.word(word), n, order);
+        }
+        if let Some(area) = self.area {
+            let words = area.words(&self.shared, word);
+            if words.is_some_and(|words| words.add_as(n, order)) {
+                return;
+            }
         }
         match self.stripe() {
             Some(stripe) => _ = stripe.word(word).fetch_add(n, order),
@@ -140,7 +116,7 @@ impl<const L: usize> Table<L> {
         if self.owned.is_empty() {
             return None;
         }
-        self.owned.get(thread::claim() as usize)
+        self.owned.get(thread::claim() / size_of::<Slot<1>>())
     }
 
     /// The stripe of the calling thread, under that backend.
@@ -169,8 +145,8 @@ impl<const L: usize> Table<L> {
         if self.owned.is_empty() {
             return None;
         }
-        let (lease, id) = thread::Lease::take()?;
-        let slot = self.owned.get(id as usize)?;
+        let (lease, offset) = thread::Lease::take()?;
+        let slot = self.owned.get(offset / size_of::<Slot<1>>())?;
         Some((lease, slot.word(word)))
     }
 
@@ -199,33 +175,21 @@ impl<const L: usize> Table<L> {
         }
     }
 
-    /// Adds less than a batch to the pair of words at `word`.
-    #[inline]
-    pub(crate) fn add_batched(&self, word: usize, field: usize, n: i64, batch: u32) {
-        if let Some(slot) = self.owned.get(thread::id() as usize) {
-            if let Some(residue) = batch::add_owned(slot.word(word), slot.word(word + 1), n, batch)
-            {
-                self.publish(field, residue);
-            }
-            return;
-        }
-        if let Some(area) = self.area {
-            let pair = area.pair(&self.shared, word);
-            return batch::add_on_cpu(&pair, self.batch_words(field), n, batch);
-        }
-        self.add_batched_slow(word, field, n, batch);
-    }
-
     /// The fold, once per batch.
     #[cold]
-    fn publish(&self, field: usize, residue: i64) {
+    pub(crate) fn publish(&self, field: usize, residue: i64) {
         self.batch_words(field).publish(residue);
     }
 
     /// The first add of a thread, one to a stripe, or one without a slot.
     #[cold]
-    #[inline(never)]
-    fn add_batched_slow(&self, word: usize, field: usize, n: i64, batch: u32) {
+    pub(crate) fn add_batched_slow(&self, word: usize, field: usize, n: i64, batch: u32) {
+        if n.unsigned_abs() >= u64::from(batch) {
+            return self.add_past(field, n);
+        }
+        if let Some(words) = self.area.and_then(|area| area.words(&self.shared, word)) {
+            return batch::add_on_cpu(&words, || self.batch_words(field), n, batch);
+        }
         let residue = if let Some(slot) = self.own_slot() {
             batch::add_owned(slot.word(word), slot.word(word + 1), n, batch)
         } else if let Some(slot) = self.stripe() {
@@ -247,7 +211,8 @@ impl<const L: usize> Table<L> {
     /// Publishes the residue of the caller's slot.
     pub(crate) fn sync(&self, word: usize, field: usize) {
         let residue = if let Some(area) = self.area {
-            batch::Sections::publish(&area.pair(&self.shared, word))
+            let words = area.words(&self.shared, word);
+            words.and_then(|words| words.publish())
         } else if let Some(slot) = self.stripe() {
             // A batch of 1 leaves nothing unpublished.
             batch::add_striped(slot.word(word), slot.word(word + 1), 0, 1)
@@ -262,7 +227,17 @@ impl<const L: usize> Table<L> {
         }
     }
 
-    /// Slots that have a single writer: all but overflow slots.
+    /// Slots that threads own.
+    pub(crate) fn owned(&self) -> &[Slot<L>] {
+        &self.owned
+    }
+
+    /// The offset of the rseq area, if slots go by CPU id.
+    pub(crate) fn cpu_area(&self) -> Option<isize> {
+        self.area.and_then(Area::with_cpu_ids)
+    }
+
+    /// Slots by thread, CPU or stripe: all but overflow slots.
     pub(crate) fn slots(&self) -> &[Slot<L>] {
         if self.owned.is_empty() {
             &self.shared
@@ -287,7 +262,8 @@ impl<const L: usize> Table<L> {
     /// The sum of one word over all slots.
     #[inline]
     pub(crate) fn sum(&self, word: usize) -> u64 {
-        owner::sum(self.words(word))
+        let sum = |slots: &[Slot<L>]| owner::sum(slots.iter().map(|slot| slot.word(word)));
+        sum(self.slots()).wrapping_add(sum(self.overflow()))
     }
 
     /// Every slot with its name, the overflow slots last.
@@ -320,7 +296,7 @@ impl<const L: usize> Table<L> {
     /// The word of the caller's slot, or of a stripe or overflow slot, for operations that are atomic anyway.
     pub(crate) fn any_word(&self, word: usize) -> &AtomicU64 {
         let slot = self.own_slot().or_else(|| {
-            let index = self.area.map_or_else(thread::hint, Area::index) as usize;
+            let index = self.area.map_or_else(thread::hint, Area::id_now) as usize;
             let len = self.shared.len().max(1);
             self.shared.get(index % len)
         });

@@ -9,12 +9,19 @@ use std::marker::PhantomData;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use crate::protocol::registry::Registry;
+use crate::slot::Slot;
 use crate::sys::fork;
 
 /// Words of the id bitmap; 4096 threads at a time can own slots, the rest share overflow slots.
 const WORDS: usize = 64;
 
-/// Not asked yet. Like the others above every real id, so that the bounds check of a slot fails.
+/// Bytes of one slot: ids are kept multiplied by it, which saves every add a shift.
+const STRIDE: u32 = {
+    assert!(size_of::<Slot<1>>() == 128);
+    128
+};
+
+/// Not asked yet. Like the others above every real offset, so that the bounds check of a slot fails.
 const UNCLAIMED: u32 = u32::MAX;
 /// The thread's locals are being destroyed, and the id is given back.
 const GONE: u32 = u32::MAX - 1;
@@ -28,10 +35,11 @@ static IDS: Registry<WORDS> =
 static HINTS: AtomicU32 = AtomicU32::new(1);
 
 thread_local! {
-    static ID: Cell<u32> = const { Cell::new(UNCLAIMED) };
+    /// The id times `STRIDE`.
+    static OFFSET: Cell<u32> = const { Cell::new(UNCLAIMED) };
     /// Handles of this thread that still write to its slots.
     static LEASES: Cell<u32> = const { Cell::new(0) };
-    /// The id that outlived `GUARD` because of leases.
+    /// The offset that outlived `GUARD` because of leases.
     static LEASED: Cell<u32> = const { Cell::new(UNCLAIMED) };
     /// 0 before the first use.
     static HINT: Cell<u32> = const { Cell::new(0) };
@@ -43,17 +51,17 @@ struct Guard;
 
 impl Drop for Guard {
     fn drop(&mut self) {
-        let id = set(&ID, GONE);
+        let offset = set(&OFFSET, GONE);
         if get(&LEASES, 0) > 0 {
-            set(&LEASED, id);
+            set(&LEASED, offset);
         } else {
-            IDS.release(id);
+            IDS.release(offset / STRIDE);
         }
     }
 }
 
 /// Reads a local; `missing` where the platform has torn it down.
-#[inline]
+#[inline(always)]
 fn get(local: &'static std::thread::LocalKey<Cell<u32>>, missing: u32) -> u32 {
     local.try_with(Cell::get).unwrap_or(missing)
 }
@@ -63,28 +71,32 @@ fn set(local: &'static std::thread::LocalKey<Cell<u32>>, new: u32) -> u32 {
     local.try_with(|cell| cell.replace(new)).unwrap_or(GONE)
 }
 
-/// The caller's id, or a number above every id. One load.
-#[inline]
-pub(crate) fn id() -> u32 {
-    get(&ID, GONE)
+/// Where the caller's slot is among slots of one line pair, or a number above all offsets. One load.
+#[inline(always)]
+pub(crate) fn offset() -> usize {
+    get(&OFFSET, GONE) as usize
 }
 
-/// The caller's id, claimed now if this is its first use.
+/// The caller's offset, claimed now if this is its first use.
 #[cold]
-pub(crate) fn claim() -> u32 {
-    let known = id();
+pub(crate) fn claim() -> usize {
+    claim_offset() as usize
+}
+
+fn claim_offset() -> u32 {
+    let known = get(&OFFSET, GONE);
     if known != UNCLAIMED {
         return known;
     }
     // The guard first: an id that nobody would give back must not be taken.
-    let id = if GUARD.try_with(|_| ()).is_ok() {
+    let offset = if GUARD.try_with(|_| ()).is_ok() {
         fork::watch();
-        IDS.claim().unwrap_or(FULL)
+        IDS.claim().map_or(FULL, |id| id * STRIDE)
     } else {
         GONE
     };
-    set(&ID, id);
-    id
+    set(&OFFSET, offset);
+    offset
 }
 
 /// One more than the highest id ever given out in this process.
@@ -105,11 +117,11 @@ pub(crate) fn hint() -> u32 {
 
 /// In the child of a fork: the ids of the threads that did not come along are free.
 pub(crate) fn after_fork_in_child() {
-    let id = match id() {
+    let offset = match get(&OFFSET, GONE) {
         GONE if get(&LEASES, 0) > 0 => get(&LEASED, GONE),
-        id => id,
+        offset => offset,
     };
-    IDS.keep_only(Some(id));
+    IDS.keep_only(Some(offset / STRIDE));
 }
 
 /// The right to write to the caller's slots, which keeps its id even past the end of the thread's locals.
@@ -121,10 +133,10 @@ pub(crate) struct Lease {
 }
 
 impl Lease {
-    /// A lease and the id it keeps, or none when the thread has none.
-    pub(crate) fn take() -> Option<(Self, u32)> {
-        let id = claim();
-        if id >= FULL {
+    /// A lease and the offset it keeps, or none when the thread has none.
+    pub(crate) fn take() -> Option<(Self, usize)> {
+        let offset = claim_offset();
+        if offset >= FULL {
             return None;
         }
         let lease = Self {
@@ -133,7 +145,7 @@ impl Lease {
         LEASES
             .try_with(|leases| leases.set(leases.get() + 1))
             .ok()?;
-        Some((lease, id))
+        Some((lease, offset as usize))
     }
 }
 
@@ -141,9 +153,8 @@ impl Drop for Lease {
     fn drop(&mut self) {
         let left = get(&LEASES, 1) - 1;
         set(&LEASES, left);
-        if left == 0 && id() == GONE {
-            let id = set(&LEASED, UNCLAIMED);
-            IDS.release(id);
+        if left == 0 && get(&OFFSET, GONE) == GONE {
+            IDS.release(set(&LEASED, UNCLAIMED) / STRIDE);
         }
     }
 }

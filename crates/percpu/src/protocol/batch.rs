@@ -41,7 +41,7 @@ impl Shared<'_> {
 }
 
 /// Adds `n`, less than a batch in magnitude, to a slot that only the caller writes.
-#[inline]
+#[inline(always)]
 pub(crate) fn add_owned(
     total: &AtomicU64,
     published: &AtomicU64,
@@ -65,25 +65,39 @@ pub(crate) fn add_owned(
 /// Adds `n`, less than a batch in magnitude, to a slot that others write too; gives what must go to
 /// [`Shared::publish`].
 ///
-/// Whoever moves `published` forward by an exchange has the difference to hand on, so nothing is handed on
-/// twice. It looks again after its exchange: the total it published may have been stale, and then it is
-/// the one to publish the rest.
+/// Whoever moves `published` by an exchange has the difference to hand on, so nothing is handed on twice. It looks
+/// again after its exchange: the total it published may have been overtaken, and then the rest is its to
+/// publish.
+///
+/// *Ordering*: an exchange releases and each look acquires, so that nobody who sees what was published still
+/// sees an older total, and publishes backwards.
 pub(crate) fn add_striped(
     total: &AtomicU64,
     published: &AtomicU64,
     n: i64,
     batch: u32,
 ) -> Option<i64> {
+    add_striped_as(total, published, n, batch, Ordering::Acquire)
+}
+
+/// [`add_striped`] with the ordering of its look.
+pub(crate) fn add_striped_as(
+    total: &AtomicU64,
+    published: &AtomicU64,
+    n: i64,
+    batch: u32,
+    look: Ordering,
+) -> Option<i64> {
     total.fetch_add(n.cast_unsigned(), Ordering::Relaxed);
     let mut mine: Option<i64> = None;
     loop {
-        let done = published.load(Ordering::Relaxed);
+        let done = published.load(look);
         let all = total.load(Ordering::Relaxed);
         let residue = all.wrapping_sub(done).cast_signed();
         if residue.unsigned_abs() < u64::from(batch) {
             return mine;
         }
-        let moved = published.compare_exchange(done, all, Ordering::Relaxed, Ordering::Relaxed);
+        let moved = published.compare_exchange(done, all, Ordering::Release, Ordering::Relaxed);
         if moved.is_ok() {
             mine = Some(mine.unwrap_or(0).wrapping_add(residue));
         }
@@ -102,6 +116,7 @@ pub(crate) fn fold_owned(total: &AtomicU64, published: &AtomicU64) -> i64 {
 
 /// How a section that adds below the batch ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(dead_code, reason = "made by builds that have sections, and by tests")]
 pub(crate) enum Below {
     /// The amount is in the slot.
     Added,
@@ -126,12 +141,17 @@ pub(crate) trait Sections {
 /// The section that adds and the one that publishes may run on different CPUs, so the amount that would have
 /// filled the first slot does not go into it: it goes past the slots. Were it committed first and published
 /// second, a migration in between would publish another CPU's residue and leave this one above the bound.
-#[inline]
-pub(crate) fn add_on_cpu(sections: &impl Sections, shared: Shared<'_>, n: i64, batch: u32) {
+#[inline(always)]
+pub(crate) fn add_on_cpu<'a>(
+    sections: &impl Sections,
+    shared: impl FnOnce() -> Shared<'a>,
+    n: i64,
+    batch: u32,
+) {
     match sections.add_below(n, batch) {
         Below::Added => {}
-        Below::Full => add_full(sections, shared, n),
-        Below::NoSlot => shared.add_past(n),
+        Below::Full => add_full(sections, shared(), n),
+        Below::NoSlot => shared().add_past(n),
     }
 }
 

@@ -83,18 +83,3 @@ impl<T> Drop for OnceBox<T> {
         }
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_first_set_wins_and_stays() {
-        let mut once = OnceBox::over(AtomicPtr::new(ptr::null_mut()));
-        assert_eq!(once.get(), None);
-        assert_eq!(*once.set(Box::new(1)), 1);
-        assert_eq!(*once.set(Box::new(2)), 1);
-        *once.get_mut().unwrap() += 10;
-        assert_eq!(once.get(), Some(&11));
-    }
-}

@@ -9,7 +9,7 @@ use crate::sync::{AtomicU64, Ordering};
 /// Adds `n` to a slot that only the caller writes.
 ///
 /// *Ordering*: relaxed. The sum of a counter promises no order, only totals.
-#[inline]
+#[inline(always)]
 pub(crate) fn add(slot: &AtomicU64, n: u64) {
     add_as(slot, n, Ordering::Relaxed);
 }
@@ -17,13 +17,13 @@ pub(crate) fn add(slot: &AtomicU64, n: u64) {
 /// Adds `n` to the decrement half of a gauge.
 ///
 /// *Ordering*: release, so that a reader who sees this decrement also sees every increment before it.
-#[inline]
+#[inline(always)]
 pub(crate) fn add_release(slot: &AtomicU64, n: u64) {
     add_as(slot, n, Ordering::Release);
 }
 
 /// The two above; the store's ordering is a parameter so that a model can weaken it.
-#[inline]
+#[inline(always)]
 pub(crate) fn add_as(slot: &AtomicU64, n: u64, store: Ordering) {
     slot.store(slot.load(Ordering::Relaxed).wrapping_add(n), store);
 }

@@ -1,5 +1,9 @@
 //! No restartable sequences in this build.
 
+use std::convert::Infallible;
+use std::marker::PhantomData;
+use std::sync::atomic::Ordering;
+
 use crate::backend::Refusal;
 use crate::protocol::batch::{Below, Sections};
 use crate::slot::Slot;
@@ -19,33 +23,54 @@ pub(crate) fn cid_area() -> Result<Area, Refusal> {
 }
 
 impl Area {
-    pub(crate) fn add<const L: usize>(self, _: &[Slot<L>], _: usize, _: u64) -> bool {
+    pub(crate) fn words<const L: usize>(self, _: &[Slot<L>], _: usize) -> Option<Words<'_, L>> {
         match self {}
     }
 
-    pub(crate) fn add_release<const L: usize>(self, _: &[Slot<L>], _: usize, _: u64) -> bool {
+    pub(crate) fn with_cpu_ids(self) -> Option<isize> {
         match self {}
     }
 
-    pub(crate) fn pair<const L: usize>(self, _: &[Slot<L>], _: usize) -> Pair {
-        match self {}
-    }
-
-    pub(crate) fn index(self) -> u32 {
+    pub(crate) fn id_now(self) -> u32 {
         match self {}
     }
 }
 
 /// Cannot exist either.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Pair {}
+pub(crate) struct Words<'a, const L: usize> {
+    never: Infallible,
+    slots: PhantomData<&'a Slot<L>>,
+}
 
-impl Sections for Pair {
+impl<const L: usize> Words<'_, L> {
+    /// Never asked for: no table has an area.
+    ///
+    /// # Safety
+    /// Nothing is needed here; the real one needs what it says.
+    pub(crate) unsafe fn of_cpus(_: isize, _: *const Slot<L>, _: usize, _: usize) -> Self {
+        unreachable!("no table has an area")
+    }
+
+    pub(crate) fn add(self, _: u64) -> bool {
+        match self.never {}
+    }
+
+    pub(crate) fn add_release(self, _: u64) -> bool {
+        match self.never {}
+    }
+
+    pub(crate) fn add_as(self, _: u64, _: Ordering) -> bool {
+        match self.never {}
+    }
+}
+
+impl<const L: usize> Sections for Words<'_, L> {
     fn add_below(&self, _: i64, _: u32) -> Below {
-        match *self {}
+        match self.never {}
     }
 
     fn publish(&self) -> Option<i64> {
-        match *self {}
+        match self.never {}
     }
 }

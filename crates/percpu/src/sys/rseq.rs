@@ -10,7 +10,7 @@
 //! not be unloaded while threads that used them live.)
 
 use std::sync::OnceLock;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::backend::Refusal;
 use crate::protocol::batch::{Below, Sections};
@@ -24,144 +24,177 @@ mod arch;
 mod libc_area;
 mod self_test;
 
-/// Byte offsets in the area, as the kernel's `struct rseq` lays it out (include/uapi/linux/rseq.h).
-const CPU_ID: isize = 4;
-const CONCURRENCY_ID: isize = 24;
+/// Where the ids are in the area, as the kernel's `struct rseq` lays it out (include/uapi/linux/rseq.h).
+const CPU_ID: i32 = 4;
+const CONCURRENCY_ID: i32 = 24;
 
-/// Where a thread finds its ids: the same offsets from the thread pointer in every thread.
+/// Which id picks the slot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum By {
+    Cpu,
+    Concurrency,
+}
+
+/// Where a thread finds its ids: the same offset from the thread pointer in every thread.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Area {
-    /// Of the area.
-    area: isize,
-    /// Of the id that picks the slot.
-    id: isize,
+    offset: isize,
+    by: By,
 }
 
 /// The area with CPU ids, once the self-test has passed.
 pub(crate) fn cpu_area() -> Result<Area, Refusal> {
     static TESTED: OnceLock<Result<Area, Refusal>> = OnceLock::new();
-    TESTED
-        .get_or_init(|| {
-            let area = Area::with_id(libc_area::offset()?, CPU_ID);
-            arch::proven()?;
-            self_test::run(area)?;
-            Ok(area)
-        })
-        .clone()
+    let test = || {
+        let offset = libc_area::offset()?;
+        let area = Area {
+            offset,
+            by: By::Cpu,
+        };
+        arch::proven()?;
+        self_test::run(area)?;
+        Ok(area)
+    };
+    TESTED.get_or_init(test).clone()
 }
 
 /// The area with concurrency ids, if the kernel fills them in.
 pub(crate) fn cid_area() -> Result<Area, Refusal> {
     let cpu = cpu_area()?;
     libc_area::has_concurrency_id()?;
-    Ok(Area::with_id(cpu.area, CONCURRENCY_ID))
+    Ok(Area {
+        by: By::Concurrency,
+        ..cpu
+    })
 }
 
 impl Area {
-    fn with_id(area: isize, field: isize) -> Self {
-        Self {
-            area,
-            id: area + field,
-        }
-    }
-
-    /// `slots[id].word += n`; false if the id has no slot.
-    #[inline]
-    pub(crate) fn add<const L: usize>(self, slots: &[Slot<L>], word: usize, n: u64) -> bool {
-        let first = Words::of(slots, word);
-        // SAFETY: an Area exists only where the C library has registered one at these offsets, and `first`
-        // is word 0 of `len` slots, `1 << SHIFT` bytes apart.
-        unsafe { first.add(self, n) }
-    }
-
-    /// The same, with a store that releases what the thread wrote before.
-    #[inline]
-    pub(crate) fn add_release<const L: usize>(
+    /// One word of each of `slots`, or none if there are no slots.
+    pub(crate) fn words<const L: usize>(
         self,
         slots: &[Slot<L>],
         word: usize,
-        n: u64,
-    ) -> bool {
-        let first = Words::of(slots, word);
-        // SAFETY: as in `add`.
-        unsafe { first.add_release(self, n) }
+    ) -> Option<Words<'_, L>> {
+        Some(Words {
+            area: self,
+            first: slots.first()?.word(word),
+            len: slots.len(),
+        })
     }
 
-    /// The words of a batched counter in each of `slots`.
-    #[inline]
-    pub(crate) fn pair<const L: usize>(self, slots: &[Slot<L>], word: usize) -> Pair<'_, L> {
-        Pair {
-            area: self,
-            first: Words::of(slots, word),
-        }
+    /// The offset of the area, if slots go by CPU id.
+    pub(crate) fn with_cpu_ids(self) -> Option<isize> {
+        (self.by == By::Cpu).then_some(self.offset)
     }
 
     /// The id now: a hint, stale as soon as it is read.
-    pub(crate) fn index(self) -> u32 {
-        // SAFETY: as in `add`.
-        unsafe { arch::id(self.id) }
+    pub(crate) fn id_now(self) -> u32 {
+        // SAFETY: an Area exists only where the C library has registered one.
+        unsafe {
+            match self.by {
+                By::Cpu => arch::id::<CPU_ID>(self.offset),
+                By::Concurrency => arch::id::<CONCURRENCY_ID>(self.offset),
+            }
+        }
     }
 }
 
-/// One word, and those after it, in each of a run of slots.
+/// The same word, and those after it, in each of a run of slots.
 #[derive(Clone, Copy, Debug)]
-struct Words<'a, const L: usize> {
+pub(crate) struct Words<'a, const L: usize> {
+    area: Area,
     first: &'a AtomicU64,
-    len: u32,
+    /// How many slots: at least 1.
+    len: usize,
 }
 
-impl<'a, const L: usize> Words<'a, L> {
+impl<const L: usize> Words<'_, L> {
     /// Bits to shift an id by to get the offset of its slot.
     const SHIFT: u32 = {
         assert!(size_of::<Slot<L>>().is_power_of_two());
         size_of::<Slot<L>>().trailing_zeros()
     };
 
-    /// Nothing to write where there are no slots: every id is then out of range.
-    #[inline]
-    fn of(slots: &'a [Slot<L>], word: usize) -> Self {
-        static NOWHERE: AtomicU64 = AtomicU64::new(0);
+    /// One word of the slots at `at`, by CPU id.
+    ///
+    /// # Safety
+    /// `offset` is that of an area which the C library registers in every thread, and `at` is the first of
+    /// `len` slots that live for `'a`.
+    #[inline(always)]
+    pub(crate) unsafe fn of_cpus(
+        offset: isize,
+        at: *const Slot<L>,
+        len: usize,
+        word: usize,
+    ) -> Self {
+        // SAFETY: the caller's.
+        let first = unsafe { &*at };
         Self {
-            first: slots.first().map_or(&NOWHERE, |slot| slot.word(word)),
-            len: u32::try_from(slots.len()).unwrap_or(u32::MAX),
+            area: Area {
+                offset,
+                by: By::Cpu,
+            },
+            first: first.word(word),
+            len,
         }
     }
 
-    /// # Safety
-    /// The thread has a registered area at `area`, and `self` came from [`of`](Self::of).
-    #[inline]
-    unsafe fn add(self, area: Area, n: u64) -> bool {
-        // SAFETY: the caller's.
-        unsafe { arch::add::<L>(area, self, n) }
+    /// `slots[id].word += n`; false if the id has no slot.
+    #[inline(always)]
+    pub(crate) fn add(self, n: u64) -> bool {
+        // SAFETY: an Area exists only where the C library has registered one, and both constructors take
+        // `first` and `len` from the same slots.
+        unsafe {
+            match self.area.by {
+                By::Cpu => arch::add::<L, CPU_ID>(self, n),
+                By::Concurrency => arch::add::<L, CONCURRENCY_ID>(self, n),
+            }
+        }
     }
 
-    /// # Safety
-    /// As [`add`](Self::add).
-    #[inline]
-    unsafe fn add_release(self, area: Area, n: u64) -> bool {
-        // SAFETY: the caller's.
-        unsafe { arch::add_release::<L>(area, self, n) }
+    /// The same, with a store that releases what the thread wrote before.
+    #[inline(always)]
+    pub(crate) fn add_release(self, n: u64) -> bool {
+        // SAFETY: as in `add`.
+        unsafe {
+            match self.area.by {
+                By::Cpu => arch::add_release::<L, CPU_ID>(self, n),
+                By::Concurrency => arch::add_release::<L, CONCURRENCY_ID>(self, n),
+            }
+        }
+    }
+
+    /// One or the other.
+    pub(crate) fn add_as(self, n: u64, order: Ordering) -> bool {
+        if order == Ordering::Relaxed {
+            self.add(n)
+        } else {
+            self.add_release(n)
+        }
     }
 }
 
-/// Total and published part of a batched counter, one word after the other, in each of a run of slots.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Pair<'a, const L: usize> {
-    area: Area,
-    first: Words<'a, L>,
-}
-
-impl<const L: usize> Sections for Pair<'_, L> {
-    #[inline]
+/// The word is a batched counter's total, and the next one its published part.
+impl<const L: usize> Sections for Words<'_, L> {
+    #[inline(always)]
     fn add_below(&self, n: i64, batch: u32) -> Below {
         let limit = u64::from(batch) - 1;
-        // SAFETY: an Area exists only where the C library has registered one, and the pair came from slots in
-        // which the word after `first` belongs to the same counter.
-        unsafe { arch::add_below::<L>(self.area, self.first, n, limit) }
+        // SAFETY: as in `add`; and the word after a batched counter's total belongs to it.
+        unsafe {
+            match self.area.by {
+                By::Cpu => arch::add_below::<L, CPU_ID>(*self, n, limit),
+                By::Concurrency => arch::add_below::<L, CONCURRENCY_ID>(*self, n, limit),
+            }
+        }
     }
 
     fn publish(&self) -> Option<i64> {
         // SAFETY: as above.
-        unsafe { arch::publish::<L>(self.area, self.first) }
+        unsafe {
+            match self.area.by {
+                By::Cpu => arch::publish::<L, CPU_ID>(*self),
+                By::Concurrency => arch::publish::<L, CONCURRENCY_ID>(*self),
+            }
+        }
     }
 }

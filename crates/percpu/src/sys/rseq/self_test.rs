@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::{Area, Words, arch};
+use super::{Area, CPU_ID, arch};
 use crate::backend::Refusal;
 use crate::slot::Slot;
 
@@ -63,7 +63,7 @@ fn storm(area: Area) -> io::Result<Seen> {
     let slots: Box<[Slot<1>]> = Slot::many(crate::cpus::possible());
     let (added, restarts) = (AtomicU64::new(0), AtomicU64::new(0));
     let stop = AtomicBool::new(false);
-    let cpu = area.index() as usize;
+    let cpu = area.id_now() as usize;
     if cpu >= slots.len() {
         // Not registered after all: the id is -1 or -2.
         return Ok(Seen::default());
@@ -74,10 +74,12 @@ fn storm(area: Area) -> io::Result<Seen> {
             let work = || {
                 // Where pinning is not allowed the threads are apart, and the slots as well.
                 pin_to(cpu);
-                let words = Words::of(&slots, 0);
+                let Some(words) = area.words(&slots, 0) else {
+                    return;
+                };
                 while !stop.load(Ordering::Relaxed) {
                     // SAFETY: the caller of `run` found the area registered; the words are those of `slots`.
-                    if let Some(again) = unsafe { arch::add_slowly::<1>(area, words, GAP) } {
+                    if let Some(again) = unsafe { arch::add_slowly::<1, CPU_ID>(words, GAP) } {
                         added.fetch_add(1, Ordering::Relaxed);
                         restarts.fetch_add(again, Ordering::Relaxed);
                     }
@@ -164,7 +166,10 @@ mod tests {
             println!("skipped: the C library registers no rseq area here");
             return;
         };
-        let area = Area::with_id(offset, super::super::CPU_ID);
+        let area = Area {
+            offset,
+            by: super::super::By::Cpu,
+        };
         let mut restarts = 0;
         for _ in 0..20 {
             let seen = storm(area).unwrap();

@@ -3,12 +3,13 @@
 //! ```text
 //!     70: lea  d, descriptor          an abort lands here: the kernel has disarmed the area, so arm it again
 //!         mov  fs:[area + 8], d       arm
-//!     71: mov  c, fs:[id]             the section begins
+//!     71: mov  c, fs:[area + id]            the section begins
 //!         cmp  c, len                 -1 and -2 (not registered) are above every length
 //!         jae  no slot
 //!         shl  c, SHIFT
+//!         add  c, first
 //!         ...                         registers only
-//!         mov  [first + c], x         the one store
+//!         mov  [c], x                 the one store
 //!     72:                             the section ends
 //! ```
 //!
@@ -19,7 +20,7 @@
 
 use std::arch::asm;
 
-use super::{Area, Words};
+use super::Words;
 use crate::backend::Refusal;
 use crate::protocol::batch::Below;
 
@@ -41,7 +42,7 @@ macro_rules! section {
             "lea {d}, [rip + 73b]\n",
             "mov qword ptr fs:[{area} + 8], {d}\n",
             "71:\n",
-            "mov {c:e}, dword ptr fs:[{id}]\n",
+            "mov {c:e}, dword ptr fs:[{area} + {id}]\n",
             $($body, "\n",)+
             "72:\n",
             ".pushsection .text.cairn_rseq_abort, \"ax\", @progbits\n",
@@ -83,18 +84,19 @@ pub(super) fn libc_symbols() -> (*const isize, *const u32) {
     (offset, size)
 }
 
-/// The id at `id` from the thread pointer.
+/// The id in the area at `area` from the thread pointer.
 ///
 /// # Safety
 /// The thread has a registered area there.
 #[inline]
-pub(super) unsafe fn id(id: isize) -> u32 {
+pub(super) unsafe fn id<const ID: i32>(area: isize) -> u32 {
     let now: u32;
     // SAFETY: a load from the thread's own area. Not `pure`: the kernel changes it at any time.
     unsafe {
         asm!(
-            "mov {now:e}, dword ptr fs:[{id}]",
-            id = in(reg) id,
+            "mov {now:e}, dword ptr fs:[{area} + {id}]",
+            area = in(reg) area,
+            id = const ID,
             now = lateout(reg) now,
             options(nostack, preserves_flags, readonly),
         );
@@ -104,23 +106,30 @@ pub(super) unsafe fn id(id: isize) -> u32 {
 
 /// `first[id] += n`; false if the id has no slot.
 ///
+/// The sum is made by `lea` and not by adding to memory: cores of Intel since Golden Cove carry a value from a
+/// store to the next load through a register rename, which `lea` and immediate adds keep up and an add of a
+/// register does not (measured: 0.28 against 1.9 ns for repeated adds).
+///
 /// # Safety
-/// The thread has a registered area at `area`, and `words` are those of real slots.
-#[inline]
-pub(super) unsafe fn add<const L: usize>(area: Area, words: Words<'_, L>, n: u64) -> bool {
+/// `words` are those of real slots, and their area is registered.
+#[inline(always)]
+pub(super) unsafe fn add<const L: usize, const ID: i32>(words: Words<'_, L>, n: u64) -> bool {
     // SAFETY: the id is below `len`, so the store hits the word of an existing slot, which is atomic and so
     // may change behind a shared reference; it commits only on the CPU (or under the concurrency id) whose
     // slot it is.
     unsafe {
         asm!(
             section!(
-                "cmp {c:e}, {len:e}",
+                "cmp {c}, {len}",
                 "jae {no_slot}",
                 "shl {c}, {shift}",
-                "add qword ptr [{first} + {c}], {n}",
+                "add {c}, {first}",
+                "mov {d}, qword ptr [{c}]",
+                "lea {d}, [{d} + {n}]",
+                "mov qword ptr [{c}], {d}",
             ),
-            area = in(reg) area.area,
-            id = in(reg) area.id,
+            area = in(reg) words.area.offset,
+            id = const ID,
             len = in(reg) words.len,
             first = in(reg) words.first.as_ptr(),
             n = in(reg) n,
@@ -138,19 +147,21 @@ pub(super) unsafe fn add<const L: usize>(area: Area, words: Words<'_, L>, n: u64
 ///
 /// # Safety
 /// As [`add`].
-#[inline]
-pub(super) unsafe fn add_release<const L: usize>(area: Area, words: Words<'_, L>, n: u64) -> bool {
+#[inline(always)]
+pub(super) unsafe fn add_release<const L: usize, const ID: i32>(
+    words: Words<'_, L>,
+    n: u64,
+) -> bool {
     // SAFETY: the caller's.
-    unsafe { add::<L>(area, words, n) }
+    unsafe { add::<L, ID>(words, n) }
 }
 
 /// `total += n` unless that leaves `limit` or more unpublished, `limit` being one less than the batch.
 ///
 /// # Safety
 /// As [`add`]; the word after `words.first` is the published part.
-#[inline]
-pub(super) unsafe fn add_below<const L: usize>(
-    area: Area,
+#[inline(always)]
+pub(super) unsafe fn add_below<const L: usize, const ID: i32>(
     words: Words<'_, L>,
     n: i64,
     limit: u64,
@@ -159,20 +170,21 @@ pub(super) unsafe fn add_below<const L: usize>(
     unsafe {
         asm!(
             section!(
-                "cmp {c:e}, {len:e}",
+                "cmp {c}, {len}",
                 "jae {no_slot}",
                 "shl {c}, {shift}",
-                "mov {total}, qword ptr [{first} + {c}]",
-                "add {total}, {n}",
+                "add {c}, {first}",
+                "mov {total}, qword ptr [{c}]",
+                "lea {total}, [{total} + {n}]",
                 "mov {d}, {total}",
-                "sub {d}, qword ptr [{first} + {c} + 8]",
+                "sub {d}, qword ptr [{c} + 8]",
                 "add {d}, {limit}",
                 "cmp {d}, {twice}",
                 "ja {full}",
-                "mov qword ptr [{first} + {c}], {total}",
+                "mov qword ptr [{c}], {total}",
             ),
-            area = in(reg) area.area,
-            id = in(reg) area.id,
+            area = in(reg) words.area.offset,
+            id = const ID,
             len = in(reg) words.len,
             first = in(reg) words.first.as_ptr(),
             n = in(reg) n,
@@ -194,7 +206,7 @@ pub(super) unsafe fn add_below<const L: usize>(
 ///
 /// # Safety
 /// As [`add_below`].
-pub(super) unsafe fn publish<const L: usize>(area: Area, words: Words<'_, L>) -> Option<i64> {
+pub(super) unsafe fn publish<const L: usize, const ID: i32>(words: Words<'_, L>) -> Option<i64> {
     let residue: i64;
     let found: u32;
     // SAFETY: as in `add`. Outputs cannot go together with label operands, so success is a number, set
@@ -202,21 +214,22 @@ pub(super) unsafe fn publish<const L: usize>(area: Area, words: Words<'_, L>) ->
     unsafe {
         asm!(
             section!(
-                "cmp {c:e}, {len:e}",
+                "cmp {c}, {len}",
                 "jae 75f",
                 "shl {c}, {shift}",
-                "mov {d}, qword ptr [{first} + {c}]",
+                "add {c}, {first}",
+                "mov {d}, qword ptr [{c}]",
                 "mov {residue}, {d}",
-                "sub {residue}, qword ptr [{first} + {c} + 8]",
-                "mov qword ptr [{first} + {c} + 8], {d}",
+                "sub {residue}, qword ptr [{c} + 8]",
+                "mov qword ptr [{c} + 8], {d}",
             ),
             "mov {found:e}, 1",
             "jmp 76f",
             "75:",
             "xor {found:e}, {found:e}",
             "76:",
-            area = in(reg) area.area,
-            id = in(reg) area.id,
+            area = in(reg) words.area.offset,
+            id = const ID,
             len = in(reg) words.len,
             first = in(reg) words.first.as_ptr(),
             shift = const Words::<L>::SHIFT,
@@ -235,8 +248,7 @@ pub(super) unsafe fn publish<const L: usize>(area: Area, words: Words<'_, L>) ->
 ///
 /// # Safety
 /// As [`add`].
-pub(super) unsafe fn add_slowly<const L: usize>(
-    area: Area,
+pub(super) unsafe fn add_slowly<const L: usize, const ID: i32>(
     words: Words<'_, L>,
     gap: u64,
 ) -> Option<u64> {
@@ -249,24 +261,25 @@ pub(super) unsafe fn add_slowly<const L: usize>(
             "xor {begun:e}, {begun:e}",
             section!(
                 "inc {begun}",
-                "cmp {c:e}, {len:e}",
+                "cmp {c}, {len}",
                 "jae 75f",
                 "shl {c}, {shift}",
-                "mov {total}, qword ptr [{first} + {c}]",
+                "add {c}, {first}",
+                "mov {total}, qword ptr [{c}]",
                 "mov {d}, {gap}",
                 "77:",
                 "dec {d}",
                 "jnz 77b",
                 "inc {total}",
-                "mov qword ptr [{first} + {c}], {total}",
+                "mov qword ptr [{c}], {total}",
             ),
             "mov {found:e}, 1",
             "jmp 76f",
             "75:",
             "xor {found:e}, {found:e}",
             "76:",
-            area = in(reg) area.area,
-            id = in(reg) area.id,
+            area = in(reg) words.area.offset,
+            id = const ID,
             len = in(reg) words.len,
             first = in(reg) words.first.as_ptr(),
             gap = in(reg) gap.max(1),

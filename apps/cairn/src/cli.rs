@@ -31,6 +31,8 @@ pub(crate) enum Command {
     /// Run fio's own command line and job files on a Cairn stack
     #[command(disable_help_flag = true)]
     Fio(FioArgs),
+    /// Run an AIM7 workload
+    Aim7(Aim7Args),
     /// Replay kernel traces through the extent status cache, the kernel's answers as oracle
     Replay(ReplayArgs),
     /// Show what a stack spec means
@@ -114,6 +116,68 @@ pub(crate) struct FioArgs {
     /// fio's options and job files, and `--stack`, `--map`, `--on`, `--lenient`
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
     pub(crate) args: Vec<OsString>,
+}
+
+/// `cairn aim7`.
+#[derive(Debug, Args)]
+pub(crate) struct Aim7Args {
+    /// The workload.
+    #[command(subcommand)]
+    pub(crate) workload: Aim7Workload,
+}
+
+/// The AIM7 workloads.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Aim7Workload {
+    /// Open a new file, close it, delete it; one job is 1000 times that
+    CreatClo(CreatCloArgs),
+}
+
+/// `cairn aim7 creat-clo`.
+#[derive(Debug, Args)]
+pub(crate) struct CreatCloArgs {
+    /// Tasks, each a thread (the kernel patch's benchmark used 3000)
+    #[arg(long, default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..=65_536))]
+    pub(crate) tasks: u32,
+    /// Jobs that each task runs (the kernel patch's benchmark used 100)
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) loops: u32,
+    /// Run for this time instead of a number of loops: `10s`
+    #[arg(long, value_name = "T", value_parser = duration, conflicts_with = "loops")]
+    pub(crate) duration: Option<Duration>,
+    /// Stack under the buffer cache
+    #[arg(long, value_name = "SPEC")]
+    pub(crate) stack: Option<String>,
+    /// Which of the two loads of this name
+    #[arg(long, value_enum, default_value_t = Variant::Patch)]
+    pub(crate) variant: Variant,
+    /// What the tasks work on
+    #[arg(long, value_enum, default_value_t = On::Pattern)]
+    pub(crate) on: On,
+    /// How a hint bit that may be set already is set
+    #[arg(long, value_name = "ARM", default_value = "check-first", value_parser = ["always-rmw", "check-first"])]
+    pub(crate) flag_set: String,
+    /// Print one JSON object
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// The two loads called creat-clo.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Variant {
+    /// Each time open a new file, close it, delete it.
+    Patch,
+    /// AIM's own: create and close one name 1000 times, then delete it; needs files.
+    Aim7,
+}
+
+/// What creat-clo works on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum On {
+    /// The measured sequence of buffer operations, without a file system.
+    Pattern,
+    /// Files of the file layer.
+    File,
 }
 
 /// `cairn replay`.

@@ -1,5 +1,6 @@
 //! One file per command.
 
+mod aim7;
 mod dash;
 mod fio;
 mod list;
@@ -16,6 +17,7 @@ pub(crate) fn run(cli: Cli, registry: &Registry) -> anyhow::Result<u8> {
         None => dash::run(&DashArgs::bare(), registry),
         Some(Command::Dash(args)) => dash::run(&args, registry),
         Some(Command::Fio(args)) => fio::run(args, registry),
+        Some(Command::Aim7(args)) => aim7::run(args, registry),
         Some(Command::Replay(args)) => replay::run(&args),
         Some(Command::Stack(args)) => stack::run(&args, registry),
         Some(Command::List(args)) => list::run(&args, registry),

@@ -4,6 +4,7 @@
 mod cli;
 mod commands;
 mod exit;
+mod interrupt;
 mod output;
 mod progress;
 pub mod tui;

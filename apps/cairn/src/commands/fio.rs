@@ -4,8 +4,6 @@ mod write;
 
 use std::io::{self, IsTerminal as _};
 use std::path::Path;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use anyhow::{Context as _, bail};
 use cairn_fio::output::RunResult;
@@ -15,6 +13,7 @@ use cairn_lab::{FioError, FioOptions, On, Registry, run_fio};
 
 use crate::cli::FioArgs;
 use crate::exit::{DONE, FAILED, Failed};
+use crate::interrupt::Interrupt;
 use crate::output;
 use crate::progress::Progress;
 use write::Writer;
@@ -97,7 +96,7 @@ fn shown(show: &Show) -> anyhow::Result<u8> {
 fn execute(plan: &Plan, registry: &Registry) -> anyhow::Result<u8> {
     let own = own_options(&plan.own)?;
     let mut writer = Writer::new(&plan.run)?;
-    let (cancel, signal) = on_interrupt().context("cannot watch SIGINT and SIGTERM")?;
+    let interrupt = Interrupt::watch().context("cannot watch SIGINT and SIGTERM")?;
     let eta = match plan.run.eta {
         Eta::Never => false,
         Eta::Always => true,
@@ -121,7 +120,7 @@ fn execute(plan: &Plan, registry: &Registry) -> anyhow::Result<u8> {
             stack: own.stack,
             map: own.map,
             on: own.on,
-            cancel: Some(cancel),
+            cancel: Some(interrupt.flag()),
             progress: Some(&mut progress),
             progress_interval: plan.run.eta_interval,
             status: Some(&mut status),
@@ -139,11 +138,9 @@ fn execute(plan: &Plan, registry: &Registry) -> anyhow::Result<u8> {
     writer.write(&result)?;
     writer.finish()?;
     let failed = result.jobs.iter().any(|job| job.error != 0);
-    match u8::try_from(signal.load(Ordering::Relaxed)) {
-        Ok(0) | Err(_) if failed => Ok(FAILED),
-        Ok(0) | Err(_) => Ok(DONE),
-        Ok(signal) => Ok(128 + signal),
-    }
+    Ok(interrupt
+        .code()
+        .unwrap_or(if failed { FAILED } else { DONE }))
 }
 
 /// Laying out files is work that had begun; every other refusal comes before it.
@@ -186,25 +183,6 @@ fn own_options(given: &[OwnOption]) -> anyhow::Result<Own> {
         }
     }
     Ok(own)
-}
-
-/// A flag that SIGINT or SIGTERM sets, and the number of the signal.
-///
-/// The run then ends early and its results so far are printed, as people expect of fio. A second
-/// signal ends the program at once.
-fn on_interrupt() -> io::Result<(Arc<AtomicBool>, Arc<AtomicUsize>)> {
-    let cancel = Arc::new(AtomicBool::new(false));
-    let number = Arc::new(AtomicUsize::new(0));
-    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
-        signal_hook::flag::register_conditional_default(signal, Arc::clone(&cancel))?;
-        signal_hook::flag::register(signal, Arc::clone(&cancel))?;
-        signal_hook::flag::register_usize(
-            signal,
-            Arc::clone(&number),
-            signal.unsigned_abs() as usize,
-        )?;
-    }
-    Ok((cancel, number))
 }
 
 #[cfg(test)]

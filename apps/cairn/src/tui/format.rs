@@ -157,6 +157,15 @@ pub fn us(ns: u64) -> String {
     }
 }
 
+/// As [`us`], with the unit, and `-` where nothing was measured.
+pub fn us_of(n: u64, ns: u64) -> String {
+    if n == 0 {
+        "-".to_owned()
+    } else {
+        format!("{} us", us(ns))
+    }
+}
+
 /// A short time span with a unit of its own: `0.90 ms`.
 pub fn span(d: Duration) -> String {
     let ms = d.as_secs_f64() * 1000.0;

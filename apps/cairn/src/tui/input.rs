@@ -86,7 +86,13 @@ impl SignalWatch {
                 for signal in &mut signals {
                     let msg = match signal {
                         SIGTSTP => Msg::Suspend,
-                        SIGCONT => Msg::Continue,
+                        SIGCONT => {
+                            // Must arrive: the dashboard draws nothing before it.
+                            if messages.send(Msg::Continue).is_err() {
+                                return;
+                            }
+                            continue;
+                        }
                         _ if ending => exit(signal),
                         _ => {
                             ending = true;

@@ -157,6 +157,18 @@ pub struct Setup {
     pub size: (u16, u16),
 }
 
+/// A word to the operator; it goes with the next key or after a while.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Note {
+    /// What it says.
+    pub text: String,
+    /// Time of the run at which it goes.
+    pub until: Duration,
+}
+
+/// How long a note stays.
+const NOTE: Duration = Duration::from_secs(4);
+
 /// A chosen arm that samples do not show yet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Pending {
@@ -215,7 +227,7 @@ pub struct Model {
     /// Size of the screen.
     pub size: (u16, u16),
     /// A word to the operator, instead of the footer.
-    pub note: Option<String>,
+    pub note: Option<Note>,
     /// An unknown key was explained already.
     pub unknown_said: bool,
     /// The first failure of a worker.
@@ -293,6 +305,12 @@ impl Model {
             .get(policy)
             .and_then(|p| p.arms.get(arm))
             .map_or("?", String::as_str)
+    }
+
+    /// Says something in the footer for a while.
+    pub(crate) fn say(&mut self, text: String) {
+        let until = self.live.elapsed() + NOTE;
+        self.note = Some(Note { text, until });
     }
 
     /// Asks for a frame no later than `when`.

@@ -2,13 +2,13 @@
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
-use ratatui::style::Style;
+use ratatui::style::{Modifier, Style};
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Block, Widget};
 
 use cairn_lab::Sample;
 
-use super::format::{arm_letter, cut, fit};
+use super::format::{arm_letter, cut, fit, fold};
 use super::model::{Data, Model, Panel};
 use super::theme::{Role, Theme};
 use super::widget::Canvas;
@@ -75,12 +75,12 @@ impl<'a> Ctx<'a> {
         } else {
             (glyphs.border, Role::Border)
         };
-        let mut title = vec![self.span(Role::Strong, format!(" {name} "))];
+        // The title lies on the border and would inherit its dimness.
+        let bright = |role| self.style(role).remove_modifier(Modifier::DIM);
+        let mut title = vec![Span::styled(format!(" {name} "), bright(Role::Strong))];
         if !rest.is_empty() {
-            title.push(self.span(
-                Role::Plain,
-                format!(" {} ", cut(rest, usize::from(area.width))),
-            ));
+            let rest = cut(rest, usize::from(area.width));
+            title.push(Span::styled(format!(" {rest} "), bright(Role::Plain)));
         }
         let block = Block::bordered()
             .border_set(set)
@@ -93,7 +93,16 @@ impl<'a> Ctx<'a> {
 
     /// A word where there is nothing to show yet.
     fn wait(&self, inner: Rect, buf: &mut Buffer, words: &str) {
-        Canvas::new(buf, inner).text(1, 0, words, self.style(Role::Dim));
+        let lines = self.prose(words, inner.width);
+        Canvas::new(buf, inner).lines(0, &lines);
+    }
+
+    /// Words in dim lines of at most `width` cells.
+    fn prose(&self, words: &str, width: u16) -> Vec<Line<'static>> {
+        fold(words, usize::from(width.saturating_sub(2)))
+            .into_iter()
+            .map(|row| Line::from(self.span(Role::Dim, format!(" {row}"))))
+            .collect()
     }
 }
 

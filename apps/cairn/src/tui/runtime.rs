@@ -57,6 +57,7 @@ pub fn run(lab: Lab, options: Options) -> anyhow::Result<Outcome> {
         guard,
         screen,
         end: None,
+        away: false,
     };
     dash.drive(&inbox);
 
@@ -113,6 +114,8 @@ struct Dash {
     guard: Guard,
     screen: Screen,
     end: Option<End>,
+    /// The terminal was given back for a stop; nothing is drawn until the process goes on.
+    away: bool,
 }
 
 impl Dash {
@@ -144,6 +147,7 @@ impl Dash {
     /// When to draw, if there is anything to draw.
     fn due(&self) -> Option<Instant> {
         let gap = match self.model.redraw {
+            _ if self.away => return None,
             Redraw::No => return None,
             Redraw::Soon => FRAME,
             // A little less than the period, or a sample that comes a moment early would wait for
@@ -182,6 +186,7 @@ impl Dash {
             Cmd::Reset => self.lab.reset(),
             Cmd::Suspend => self.suspend(),
             Cmd::Reenter => {
+                self.away = false;
                 if self.guard.again().is_err() {
                     self.end = Some(End::Signal(SIGHUP));
                 }
@@ -213,6 +218,7 @@ impl Dash {
             return self.take(Msg::Refused(text.to_owned()));
         }
         self.guard.leave();
+        self.away = true;
         if let Err(error) = signal_hook::low_level::emulate_default_handler(SIGTSTP) {
             self.take(Msg::Refused(format!("cannot suspend: {error}")));
             self.execute(Cmd::Reenter);

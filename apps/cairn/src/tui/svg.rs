@@ -47,10 +47,9 @@ pub fn picture(buf: &Buffer, title: &str) -> String {
     for y in 0..buf.area.height {
         row(buf, y, &mut shapes, &mut texts);
     }
-    for ((layer, (fill, opacity)), path) in shapes {
-        let opacity = opacity_attribute(opacity);
+    for ((_, (fill, opacity)), path) in shapes {
+        let (path, opacity) = (path.finish(), opacity_attribute(opacity));
         let _infallible = writeln!(out, "<path d=\"{path}\" fill=\"{fill}\"{opacity}/>");
-        debug_assert!(layer < 2, "grounds, then shapes");
     }
     out.push_str(&texts);
     out.push_str("</svg>\n");
@@ -58,7 +57,7 @@ pub fn picture(buf: &Buffer, title: &str) -> String {
 }
 
 /// Grounds are layer 0, shapes layer 1.
-type Shapes = BTreeMap<(u8, Paint), String>;
+type Shapes = BTreeMap<(u8, Paint), shape::Path>;
 
 fn row(buf: &Buffer, y: u16, shapes: &mut Shapes, texts: &mut String) {
     let mut run: Option<Run> = None;
@@ -69,20 +68,14 @@ fn row(buf: &Buffer, y: u16, shapes: &mut Shapes, texts: &mut String) {
         let (ink, ground) = paints(cell);
         let (left, top) = (PAD + f64::from(x) * W, PAD + f64::from(y) * H);
         if let Some(ground) = ground {
-            let path = shapes.entry((0, ground)).or_default();
-            // A hair wider, or a seam would show between two cells.
-            shape::rect(path, left, top, W + 0.3, H);
-        }
-        if cell.modifier.contains(Modifier::UNDERLINED) {
-            let path = shapes.entry((1, (INK.to_owned(), 100))).or_default();
-            shape::rect(path, left, top + H - 2.0, W, 1.2);
+            shapes.entry((0, ground)).or_default().rect(left, top, W, H);
         }
         let symbol = cell.symbol();
         let glyph = symbol.chars().next().unwrap_or(' ');
         let drawn = shape::draw(glyph, left, top, |share, x, y, w, h| {
             let opacity = u8::try_from(u32::from(ink.1) * share / 100).unwrap_or(100);
             let path = shapes.entry((1, (ink.0.clone(), opacity))).or_default();
-            shape::rect(path, x, y, w, h);
+            path.rect(x, y, w, h);
         });
         let bold = cell.modifier.contains(Modifier::BOLD);
         if drawn || glyph == ' ' {

@@ -199,15 +199,17 @@ pub struct Glyphs {
     pub flow: char,
     /// End of that way.
     pub arrow: char,
-    /// Filled part of a bar; a bit that is set.
-    pub full: char,
-    /// Other part of a bar.
+    /// First part of a bar.
+    pub bar: char,
+    /// Second part of a bar.
     pub rest: char,
+    /// A bit that is set.
+    pub set: char,
     /// A bit that is clear.
     pub clear: char,
     /// Extent states: written, unwritten, delayed, hole, unknown.
     pub extents: [char; 5],
-    /// The same where other states are mixed in; equal to `extents` where underlining says so.
+    /// The same where other states are mixed in.
     pub mixed: [char; 5],
     /// Words with 0, 1, 2, 3 and 4 or more bits set.
     pub words: [char; 5],
@@ -223,11 +225,12 @@ static UNICODE: Glyphs = Glyphs {
     mark: '┊',
     flow: '│',
     arrow: '▼',
-    full: '█',
-    rest: '▒',
+    bar: '▆',
+    rest: '▂',
+    set: '▄',
     clear: '·',
     extents: ['█', '▒', '░', '·', ' '],
-    mixed: ['█', '▒', '░', '·', ' '],
+    mixed: ['▆', '▚', '▖', ':', ' '],
     words: ['·', '░', '▒', '▓', '█'],
     spark: ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'],
 };
@@ -258,8 +261,9 @@ static ASCII: Glyphs = Glyphs {
     mark: ':',
     flow: '|',
     arrow: 'v',
-    full: '#',
+    bar: '#',
     rest: 'x',
+    set: '#',
     clear: '.',
     extents: ['W', 'U', 'D', '.', ' '],
     mixed: ['w', 'u', 'd', ':', ' '],

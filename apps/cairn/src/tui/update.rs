@@ -104,7 +104,7 @@ pub fn update(model: &mut Model, msg: Msg) -> Vec<Cmd> {
         }
         Msg::Refused(text) => {
             event(model, Kind::Warn, &text);
-            model.note = Some(text);
+            model.say(text);
             model.want(Redraw::Soon);
             Vec::new()
         }
@@ -151,10 +151,8 @@ fn armed(model: &mut Model, policy: usize, arm: usize) {
     });
     if let Some(info) = model.setup.policies.get(policy) {
         let (name, about) = (info.name.clone(), info.about.clone());
-        model.note = Some(format!(
-            "{name} is now {}: {about}",
-            model.arm_name(policy, arm)
-        ));
+        let arm = model.arm_name(policy, arm);
+        model.say(format!("{name} is now {arm}: {about}"));
     }
     model.want(Redraw::Soon);
 }
@@ -184,6 +182,14 @@ fn take_sample(model: &mut Model, sample: &Arc<Sample>) {
         event(model, Kind::Warn, &text);
     }
     model.live.history.push(sample, mark);
+    if model
+        .note
+        .as_ref()
+        .is_some_and(|n| n.until <= sample.elapsed)
+    {
+        model.note = None;
+        model.want(Redraw::AtRate);
+    }
     if model.frozen.is_none() {
         model.want(Redraw::AtRate);
     }

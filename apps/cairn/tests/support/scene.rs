@@ -151,7 +151,7 @@ fn comparison(seq: u64) -> Comparison {
             lo: 0.086,
             hi: 0.102,
         }),
-        estimator: "Welch, unpaired, time-confounded",
+        estimator: "log ratio of means, delta method, Welch; unpaired, time-confounded",
     }
 }
 

@@ -8,7 +8,7 @@ use ratatui::widgets::Widget;
 use cairn_lab::{Comparison, Effect};
 
 use super::{Ctx, right};
-use crate::tui::format::{arm_letter, change, cut, fit, si, us};
+use crate::tui::format::{arm_letter, change, cut, fit, fold, si, us_of};
 use crate::tui::theme::Role;
 use crate::tui::widget::Canvas;
 use crate::tui::widget::ci_bar::CiBar;
@@ -22,12 +22,12 @@ pub(super) fn render(ctx: &Ctx<'_>, area: Rect, buf: &mut Buffer) {
     let rest = policy.map_or("", |p| p.name.as_str());
     let inner = ctx.open(area, buf, "A/B", rest);
     let mut canvas = Canvas::new(buf, inner);
+    let width = usize::from(canvas.width());
     let Some(c) = comparison else {
-        let lines = nothing_yet(ctx);
+        let lines = nothing_yet(ctx, inner.width);
         canvas.lines(0, &lines);
         return;
     };
-    let width = usize::from(canvas.width());
     let mut y = 0;
     // Where rows are few the verdict goes first and the arms' own figures are left out.
     let roomy = canvas.height() >= 6;
@@ -62,39 +62,46 @@ pub(super) fn render(ctx: &Ctx<'_>, area: Rect, buf: &mut Buffer) {
     }
     let mut canvas = Canvas::new(buf, inner);
     let mut lines = Vec::new();
-    let doubt = format!(" {}; peeking: no fixed n", c.estimator);
+    let doubt = format!("{}; peeking", c.estimator);
     let verdict = ctx.span(Role::Strong, format!(" {}", verdict(ctx, c)));
     if canvas.height() <= 3 {
-        // One line for both: what it says, and how far to trust it.
+        // One line for both: what it says, and how far to trust it. The sign says the rest.
+        let word = match c.effect {
+            None => " no verdict yet",
+            Some(e) if e.lo > 0.0 || e.hi < 0.0 => " separated",
+            Some(_) => " not separated",
+        };
+        let doubt = estimator(c, width.saturating_sub(word.len() + 2));
         lines.push(Line::from(vec![
-            verdict,
-            ctx.span(Role::Dim, format!("; {}", c.estimator)),
+            ctx.span(Role::Strong, word),
+            ctx.span(Role::Dim, format!("; {doubt}")),
         ]));
     } else {
         lines.push(Line::from(verdict));
-        lines.push(Line::from(ctx.span(Role::Dim, cut(&doubt, width))));
+        let rows = fold(&doubt, width.saturating_sub(1));
+        lines.extend(
+            rows.into_iter()
+                .map(|row| Line::from(ctx.span(Role::Dim, format!(" {row}")))),
+        );
         lines.push(p99_line(ctx, c));
     }
     if ctx.full {
         lines.push(Line::default());
-        lines.extend(explain(ctx));
+        lines.extend(ctx.prose(EXPLAIN, inner.width));
     }
     canvas.lines(y + 2, &lines);
 }
 
-fn nothing_yet(ctx: &Ctx<'_>) -> Vec<Line<'static>> {
-    let key = ctx.model.setup.policies.first().map_or('?', |p| p.key);
-    let dim = |text: &str| ctx.span(Role::Dim, text);
-    vec![
-        Line::from(" No comparison yet."),
-        Line::from(vec![
-            dim(" Press "),
-            ctx.span(Role::Key, key.to_string()),
-            dim(" to switch a policy and wait a few seconds;"),
-        ]),
-        Line::from(dim(" press it again to go back. Slices of both arms")),
-        Line::from(dim(" are compared here, settle windows left out.")),
-    ]
+fn nothing_yet(ctx: &Ctx<'_>, width: u16) -> Vec<Line<'static>> {
+    let Some(policy) = ctx.model.setup.policies.first() else {
+        return vec![Line::from(ctx.span(Role::Dim, " No policy to compare."))];
+    };
+    let text = format!(
+        "No comparison yet. Press a policy's letter, such as {}, wait a few seconds, and press it \
+         again: both arms are compared here, settle windows left out.",
+        policy.key
+    );
+    ctx.prose(&text, width)
 }
 
 /// `B vs A  +9.4 %   95 % CI [+8.2, +10.6]`.
@@ -122,6 +129,18 @@ pub(crate) fn effect_line(ctx: &Ctx<'_>, c: &Comparison, width: usize) -> Line<'
     line
 }
 
+/// How the interval was made, in `width` cells: the end of it says how far to trust it.
+fn estimator(c: &Comparison, width: usize) -> String {
+    let mut words = c.estimator;
+    while words.len() > width {
+        match words.split_once("; ") {
+            Some((_, rest)) => words = rest,
+            None => break,
+        }
+    }
+    cut(words, width)
+}
+
 fn interval(effect: Effect) -> String {
     let [lo, hi] = [effect.lo, effect.hi].map(|x| {
         let text = change(x);
@@ -145,25 +164,19 @@ pub(crate) fn verdict(ctx: &Ctx<'_>, c: &Comparison) -> String {
 fn p99_line(ctx: &Ctx<'_>, c: &Comparison) -> Line<'static> {
     let mut line = Line::from(ctx.span(Role::Plain, " p99 "));
     for arm in &c.arms {
-        let text = format!(" {} {} us ", arm_letter(arm.arm), us(arm.latency.p99));
+        let p99 = us_of(arm.latency.n, arm.latency.p99);
+        let text = format!(" {} {p99} ", arm_letter(arm.arm));
         line.push_span(Span::styled(text, ctx.theme.arm(arm.arm)));
     }
     line
 }
 
 /// How to read the page; shown where the panel has a page of its own.
-fn explain(ctx: &Ctx<'_>) -> Vec<Line<'static>> {
-    [
-        " A slice is one sample of about 100 ms. Slices inside the settle window after a switch",
-        " belong to no arm. sd is the spread of the slices' rates, n their number.",
-        " The interval holds the true difference in 95 of 100 such runs, if nothing but the policy",
-        " changed meanwhile: arms that ran at different times may differ for other reasons.",
-        " For a figure to rely on, run the paired comparison: cairn ab POLICY.",
-    ]
-    .into_iter()
-    .map(|text| Line::from(ctx.span(Role::Dim, text)))
-    .collect()
-}
+const EXPLAIN: &str = "A slice is one sample of about 100 ms; slices inside the settle window after a \
+     switch belong to no arm. sd is the spread of the slices' rates, n their number. The interval \
+     holds the true difference in 95 of 100 such runs if nothing but the policy changed meanwhile: \
+     arms that ran at different times may differ for other reasons. For a figure to rely on, run \
+     the paired comparison: cairn ab POLICY.";
 
 /// The verdict in one short line, for the smallest screens.
 pub(crate) fn short(ctx: &Ctx<'_>, width: u16) -> Option<Line<'static>> {

@@ -24,7 +24,17 @@ pub(super) fn render(ctx: &Ctx<'_>, area: Rect, buf: &mut Buffer) {
     let table = readers(ctx, e, canvas.width(), tall);
     let slots_room = canvas.height().saturating_sub(fit(table.len()));
     slots(ctx, &e.slots, &mut canvas, slots_room);
-    canvas.lines(slots_room.min(fit(e.slots.len()) + 2), &table);
+    let at = slots_room.min(fit(e.slots.len()) + 2);
+    canvas.lines(at, &table);
+    if ctx.full {
+        let lines = ctx.prose(
+            "exact: all slots summed, read one after another. approx: one load. differ: how far \
+             apart the two are now. bound: how far they can be. With one shared counter both \
+             readings are the same.",
+            inner.width,
+        );
+        canvas.lines(at + fit(table.len()) + 1, &lines);
+    }
 }
 
 /// A bar a slot: hits, then misses, on the scale of the busiest slot.
@@ -39,7 +49,7 @@ fn slots(ctx: &Ctx<'_>, slots: &[SlotSample], canvas: &mut Canvas<'_>, room: u16
     // Label, bar, counts, share.
     let numbers = if width >= 50 { 24 } else { 8 };
     let bar = width.saturating_sub(11 + numbers);
-    let legend = format!("hits {}  misses {}", glyphs.full, glyphs.rest);
+    let legend = format!("hits {}  misses {}", glyphs.bar, glyphs.rest);
     canvas.text(1, 0, "slot", dim);
     canvas.text(11, 0, &legend, dim);
     if numbers > 8 {
@@ -71,7 +81,7 @@ fn slots(ctx: &Ctx<'_>, slots: &[SlotSample], canvas: &mut Canvas<'_>, room: u16
         };
         for x in 0..end {
             let (glyph, role) = if x < full {
-                (glyphs.full, Role::Plain)
+                (glyphs.bar, Role::Plain)
             } else {
                 (glyphs.rest, Role::Dim)
             };
@@ -96,7 +106,7 @@ fn slots(ctx: &Ctx<'_>, slots: &[SlotSample], canvas: &mut Canvas<'_>, room: u16
 
 /// The table of readers, and a line on the rates.
 fn readers(ctx: &Ctx<'_>, e: &ExtentSample, width: u16, tall: bool) -> Vec<Line<'static>> {
-    let wide = width >= 58;
+    let wide = width >= 62;
     let head = format!(
         " {:<9}{:>14}{:>14}{:>8}{:>8}{}",
         "",

@@ -5,16 +5,17 @@ use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 use ratatui::widgets::Widget;
 
-use cairn_lab::{CellStatus, Strip};
+use cairn_lab::{CellStatus, ExtentSample, Strip};
 
-use super::{Ctx, rows_below};
-use crate::tui::format::{count, percent, size};
+use super::{Ctx, joined};
+use crate::tui::format::{count, grouped, per_s, percent, size};
 use crate::tui::theme::Role;
 use crate::tui::widget::Canvas;
 use crate::tui::widget::strip::{StripMap, glyph, role};
 
 pub(super) fn render(ctx: &Ctx<'_>, area: Rect, buf: &mut Buffer) {
-    let strip = ctx.sample().and_then(|s| s.extents.strip.as_ref());
+    let extents = ctx.sample().map(|s| &s.extents);
+    let strip = extents.and_then(|e| e.strip.as_ref());
     let bytes = strip.map_or(0, bytes);
     let rest = strip.map(|s| {
         format!(
@@ -25,46 +26,50 @@ pub(super) fn render(ctx: &Ctx<'_>, area: Rect, buf: &mut Buffer) {
         )
     });
     let inner = ctx.open(area, buf, "Extents", &rest.unwrap_or_default());
-    let Some(strip) = strip else {
+    let (Some(e), Some(strip)) = (extents, strip) else {
         return ctx.wait(inner, buf, "no file in this scenario");
     };
-    let canvas = Canvas::new(buf, inner);
-    // Legend and, where it fits, a word on the cells; the map takes the rest.
-    let foot = u16::from(inner.height >= 2);
     let map = StripMap {
         cells: &strip.cells,
         bytes,
         theme: ctx.theme,
     };
-    let room = rows_below(&canvas, foot);
-    let rows = u16::try_from(room).unwrap_or(0);
-    let rows = if ctx.full {
-        rows.saturating_sub(2)
-    } else {
-        rows
+    // Below the map: the legend, and on a page of its own a few more lines.
+    let below = if ctx.full { 6 } else { 1 };
+    let rows = map.rows(inner.width, inner.height.saturating_sub(below).max(1));
+    let place = Rect {
+        height: rows.min(inner.height),
+        ..inner
     };
-    (&map).render(
-        Rect {
-            height: rows,
-            ..inner
-        },
-        buf,
-    );
+    (&map).render(place, buf);
     let mut canvas = Canvas::new(buf, inner);
     canvas.line(0, rows, &legend(ctx, strip, inner.width));
     if ctx.full {
         let cells = u64::try_from(strip.cells.len()).unwrap_or(1).max(1);
-        let how = if ctx.theme.ascii {
-            "small letter"
-        } else {
-            "underlined"
-        };
-        let text = format!(
-            " one cell is {} of the file and shows the state of most of its blocks; {how}: others too",
-            size(bytes / cells)
-        );
-        canvas.text(0, rows + 1, &text, ctx.style(Role::Dim));
+        let lines = explain(ctx, e, &size(bytes / cells), inner.width);
+        canvas.lines(rows + 2, &lines);
     }
+}
+
+/// What a cell says, and the numbers of the cache.
+fn explain(ctx: &Ctx<'_>, e: &ExtentSample, cell: &str, width: u16) -> Vec<Line<'static>> {
+    let [written, unwritten, delayed, hole, _] = ctx.theme.glyphs().mixed;
+    let looked = e.hits_per_s + e.misses_per_s;
+    let numbers = [
+        format!(" look-ups {}", per_s(looked)),
+        format!("hit {}", percent(e.hits_per_s, looked)),
+        format!("entries {}", grouped(e.objects.exact)),
+        format!("reclaimable {}", grouped(e.reclaimable.exact)),
+    ];
+    let mut lines = ctx.prose(
+        &format!(
+            "A cell is {cell} and shows the state that most of its blocks have; {written} \
+             {unwritten} {delayed} {hole} where blocks of another state are among them."
+        ),
+        width,
+    );
+    lines.push(Line::from(ctx.span(Role::Plain, joined(&numbers, width))));
+    lines
 }
 
 fn bytes(strip: &Strip) -> u64 {

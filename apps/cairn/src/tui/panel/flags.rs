@@ -26,12 +26,29 @@ pub(super) fn render(ctx: &Ctx<'_>, area: Rect, buf: &mut Buffer) {
         return ctx.wait(inner, buf, "waiting for the first sample");
     };
     let flags = &sample.flags;
+    if flags.words.is_empty() && flags.sets == 0 {
+        return ctx.wait(inner, buf, "no workload here uses buffer heads");
+    }
     let mut canvas = Canvas::new(buf, inner);
     let y = rates(ctx, flags, &mut canvas);
     if rows_below(&canvas, y) == 0 {
         return;
     }
     let left = matrix(ctx, flags, &mut canvas, y);
+    let b = &sample.buffers;
+    let parts = [
+        format!(" {} dirty", count(b.dirty)),
+        format!("look-ups {}", per_s(b.lookups_per_s)),
+        format!("dirtied {}", per_s(b.dirties_per_s)),
+        format!("written back {}", per_s(b.writebacks_per_s)),
+    ];
+    canvas.text(
+        0,
+        left,
+        &joined(&parts, inner.width),
+        ctx.style(Role::Plain),
+    );
+    let left = left.saturating_add(1);
     // The rest of a page: every word as one cell.
     if ctx.full && rows_below(&canvas, left) > 3 {
         let glyphs = ctx.theme.glyphs();
@@ -92,7 +109,12 @@ fn matrix(ctx: &Ctx<'_>, flags: &FlagSample, canvas: &mut Canvas<'_>, y: u16) ->
     let counts = if width >= 60 { COUNTS } else { 0 };
     let room = usize::from(width.saturating_sub(NAME + counts + 1));
     canvas.text(1, y, "bit", dim);
-    canvas.text(NAME, y, "one column a head, in block order", dim);
+    let words = if counts > 0 {
+        "one column a head, in block order"
+    } else {
+        "one column a head"
+    };
+    canvas.text(NAME, y, words, dim);
     if counts > 0 {
         canvas.right(width - 1, y, &counts_line("RMW", "avoided", "share"), dim);
     }
@@ -131,7 +153,6 @@ fn short(n: u64) -> String {
 /// `avoided 78 %`, for the smallest screens.
 pub(crate) fn avoided(ctx: &Ctx<'_>) -> Option<String> {
     let flags = &ctx.sample()?.flags;
-    flags
-        .probe
+    (flags.probe && flags.sets > 0)
         .then(|| format!("avoided {}", percent(flags.avoided_per_s, flags.sets_per_s)))
 }

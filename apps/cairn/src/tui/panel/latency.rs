@@ -42,8 +42,9 @@ const COLUMNS: [Col; 9] = [
 /// In the order in which they give way.
 const LEAVE: [Col; 6] = [Col::Min, Col::P9999, Col::Mean, Col::P90, Col::N, Col::P999];
 
-/// Cells of a column.
+/// Cells of a column, and where there is little room.
 const WIDE: usize = 7;
+const NARROW: usize = 6;
 
 impl Col {
     fn head(self) -> &'static str {
@@ -94,39 +95,46 @@ struct Row<'a> {
 }
 
 pub(super) fn render(ctx: &Ctx<'_>, area: Rect, buf: &mut Buffer) {
-    let inner = ctx.open(area, buf, "Latency", "us, of operations done");
+    let rest = if area.width < 50 {
+        "us"
+    } else {
+        "us, of operations done"
+    };
+    let inner = ctx.open(area, buf, "Latency", rest);
     let rows = rows(ctx);
     if rows.is_empty() {
         return ctx.wait(inner, buf, "waiting for the first sample");
     }
     let mut canvas = Canvas::new(buf, inner);
     let width = usize::from(canvas.width());
-    let widest = rows
-        .iter()
-        .map(|r| r.label.width())
-        .max()
-        .unwrap_or(0)
-        .min(24);
-    let columns = columns(width.saturating_sub(widest.min(if width < 40 { 3 } else { 9 }) + 1));
+    // Where there is little room an arm's letter must do for its name.
+    let tight = width < 40;
+    let cell = if tight { NARROW } else { WIDE };
+    let widest = rows.iter().map(|r| r.label.width()).max().unwrap_or(0);
+    let least = if tight { 2 } else { widest.clamp(12, 18) };
+    let columns = columns(width.saturating_sub(least + 2), cell);
     let label = width
-        .saturating_sub(columns.len() * WIDE + 1)
-        .min(widest.max(6) + 1);
-    let heads: String = columns.iter().map(|c| right(c.head(), WIDE)).collect();
+        .saturating_sub(columns.len() * cell + 2)
+        .min(if tight {
+            least
+        } else {
+            widest.clamp(6, 24) + 1
+        });
+    let heads: String = columns.iter().map(|c| right(c.head(), cell)).collect();
     let indent = " ".repeat(label + 1);
     let mut lines = vec![Line::from(ctx.span(Role::Dim, format!("{indent}{heads}")))];
     for row in rows {
-        lines.push(row_line(ctx, &row, label, &columns));
+        lines.push(row_line(ctx, &row, label, cell, &columns));
     }
     if ctx.full {
         lines.push(Line::default());
-        lines.extend(
-            [
-                " now: operations that ended in the last sample; total: since the last reset (r);",
-                " an arm's row: its slices, settle windows left out. Closed loop: service time only.",
-                " ? marks a percentile with fewer than ten operations beyond it; max is one of them.",
-            ]
-            .map(|text| Line::from(ctx.span(Role::Dim, text))),
-        );
+        lines.extend(ctx.prose(
+            "now: operations that ended in the last sample. all: since the last reset (r). An \
+             arm's row: its slices, settle windows left out. Closed loop: service time only. \
+             ? marks a percentile with fewer than ten operations beyond it; max is a single \
+             observation.",
+            inner.width,
+        ));
     }
     canvas.lines(0, &lines);
 }
@@ -152,17 +160,17 @@ fn rows<'a>(ctx: &Ctx<'a>) -> Vec<Row<'a>> {
             let label = ctx.span(Role::Plain, format!("{} {word}", cut(&w.name, 14)));
             rows.push(Row { label, latency });
         };
-        row("total", &w.total);
+        row("all", &w.total);
         row("now", &w.recent);
     }
     rows
 }
 
 /// The columns that fit into `width` cells.
-fn columns(width: usize) -> Vec<Col> {
+fn columns(width: usize, cell: usize) -> Vec<Col> {
     let mut columns = COLUMNS.to_vec();
     for leave in LEAVE {
-        if columns.len() * WIDE <= width {
+        if columns.len() * cell <= width {
             break;
         }
         columns.retain(|c| *c != leave);
@@ -170,7 +178,13 @@ fn columns(width: usize) -> Vec<Col> {
     columns
 }
 
-fn row_line(ctx: &Ctx<'_>, row: &Row<'_>, label: usize, columns: &[Col]) -> Line<'static> {
+fn row_line(
+    ctx: &Ctx<'_>,
+    row: &Row<'_>,
+    label: usize,
+    cell: usize,
+    columns: &[Col],
+) -> Line<'static> {
     let text = cut(&row.label.content, label);
     let mut line = Line::from(vec![
         Span::raw(" "),
@@ -183,9 +197,9 @@ fn row_line(ctx: &Ctx<'_>, row: &Row<'_>, label: usize, columns: &[Col]) -> Line
             column.cell(row.latency)
         };
         line.push_span(if sure {
-            Span::raw(right(&text, WIDE))
+            Span::raw(right(&text, cell))
         } else {
-            ctx.span(Role::Dim, right(&format!("{text}?"), WIDE))
+            ctx.span(Role::Dim, right(&format!("{text}?"), cell))
         });
     }
     line

@@ -27,13 +27,18 @@ pub(super) fn render(ctx: &Ctx<'_>, area: Rect, buf: &mut Buffer) {
             let text = format!("  registered by {}", policy.owner);
             lines.push(Line::from(ctx.span(Role::Dim, cut(&text, width))));
         }
-    } else if lines.len() + 2 <= height
-        && let Some(lead) = policies.get(ctx.model.lead)
-    {
-        lines.push(Line::default());
+    } else if let Some(lead) = policies.get(ctx.model.lead) {
+        // What the policy switched last is about, if that fits whole.
         let text = format!("{} {}: {}", lead.key, lead.name, lead.about);
-        let rows = fold(&text, width).into_iter().take(height - lines.len());
-        lines.extend(rows.map(|row| Line::from(ctx.span(Role::Dim, row))));
+        let rows = fold(&text, width);
+        let left = height.saturating_sub(lines.len());
+        if rows.len() < left {
+            lines.push(Line::default());
+        }
+        if rows.len() <= left {
+            let dim = |row| Line::from(ctx.span(Role::Dim, row));
+            lines.extend(rows.into_iter().map(dim));
+        }
     }
     if lines.is_empty() {
         lines.push(Line::from(ctx.span(Role::Dim, " none in this scenario")));

@@ -8,7 +8,7 @@ use ratatui::widgets::Widget;
 use cairn_lab::{Unit, WorkloadSample};
 
 use super::{Ctx, joined};
-use crate::tui::format::{arm_letter, bytes_per_s, cut, fit, rate, span, us};
+use crate::tui::format::{arm_letter, bytes_per_s, cut, fit, rate, span, us_of};
 use crate::tui::history::{Column, Window};
 use crate::tui::model::MERGES;
 use crate::tui::theme::Role;
@@ -16,28 +16,22 @@ use crate::tui::widget::Canvas;
 use crate::tui::widget::ribbon::Ribbon;
 use crate::tui::widget::time_chart::{Axis, SCALE, TimeChart, plot_width};
 
-/// Rows a chart needs: its headline and three rows of plot.
-const CHART: u16 = 4;
+/// Rows a chart needs: its headline and two rows of plot.
+const CHART: u16 = 3;
 
 pub(super) fn render(ctx: &Ctx<'_>, area: Rect, buf: &mut Buffer) {
-    let inner = ctx.open(area, buf, "Throughput", &title(ctx));
-    let Some(sample) = ctx.sample() else {
+    let workloads = ctx.sample().map_or(&[][..], |s| &s.workloads);
+    let height = area.height.saturating_sub(2);
+    let (n, foot) = fitting(ctx, workloads.len(), height);
+    let inner = ctx.open(area, buf, "Throughput", &title(ctx, n, workloads.len()));
+    if workloads.is_empty() {
         return ctx.wait(inner, buf, "waiting for the first sample");
-    };
-    let shown: Vec<(usize, &WorkloadSample)> = match ctx.model.only {
-        Some(only) => sample
-            .workloads
-            .iter()
-            .enumerate()
-            .skip(only)
-            .take(1)
-            .collect(),
-        None => sample.workloads.iter().enumerate().collect(),
-    };
-    // Below the charts: the ribbon, and the ends of the time axis where there is room.
-    let foot = if inner.height >= 8 { 2 } else { 1 };
+    }
+    let shown = workloads
+        .iter()
+        .enumerate()
+        .skip(ctx.model.only.unwrap_or(0));
     let room = inner.height.saturating_sub(foot);
-    let n = fit(shown.len()).min(room / CHART).max(1);
     let mut y = inner.y;
     let mut last = Vec::new();
     for (i, (index, workload)) in (0..n).zip(shown) {
@@ -67,6 +61,23 @@ pub(super) fn render(ctx: &Ctx<'_>, area: Rect, buf: &mut Buffer) {
     }
 }
 
+/// Charts that fit, and the rows below them: the ribbon, and the ends of the time axis where that
+/// costs no chart.
+fn fitting(ctx: &Ctx<'_>, workloads: usize, height: u16) -> (u16, u16) {
+    let wanted = if ctx.model.only.is_some() {
+        1
+    } else {
+        fit(workloads)
+    };
+    let charts = |foot: u16| wanted.min(height.saturating_sub(foot) / CHART).max(1);
+    let foot = if height >= 8 && charts(2) == charts(1) {
+        2
+    } else {
+        1
+    };
+    (charts(foot), foot)
+}
+
 /// The columns of one workload, drawn by the arms of the policy switched last.
 pub(crate) fn columns(ctx: &Ctx<'_>, width: usize, workload: usize) -> Vec<Column> {
     ctx.data.history.columns(Window {
@@ -84,17 +95,24 @@ fn per_column(ctx: &Ctx<'_>) -> std::time::Duration {
     ctx.model.setup.interval * u32::try_from(merge).unwrap_or(1)
 }
 
-fn title(ctx: &Ctx<'_>) -> String {
+fn title(ctx: &Ctx<'_>, shown: u16, workloads: usize) -> String {
     let ms = per_column(ctx).as_millis();
     let column = if ms < 1000 {
         format!("1 col = {ms} ms")
     } else {
         format!("1 col = {} s", ms / 1000)
     };
-    match ctx.model.setup.policies.get(ctx.model.lead) {
-        Some(policy) => format!("{column}  arms of {}", policy.name),
-        None => column,
-    }
+    let arms = match ctx.model.setup.policies.get(ctx.model.lead) {
+        Some(policy) => format!("  arms of {}", policy.name),
+        None => String::new(),
+    };
+    let more = if usize::from(shown) < workloads {
+        let at = ctx.model.only.unwrap_or(0) + 1;
+        format!("  {at} of {workloads}: Up Down")
+    } else {
+        String::new()
+    };
+    format!("{column}{arms}{more}")
 }
 
 /// Headline and plot of one workload.
@@ -105,7 +123,7 @@ fn chart(ctx: &Ctx<'_>, w: &WorkloadSample, columns: &[Column], area: Rect, buf:
     let head = vec![
         ctx.span(Role::Strong, format!(" {}", cut(&w.name, 14))),
         ctx.span(Role::Strong, format!("  {}", headline(w, ctx.model.bytes))),
-        Span::raw(format!("  p99 {} us", us(w.recent.p99))),
+        Span::raw(format!("  p99 {}", us_of(w.recent.n, w.recent.p99))),
     ];
     let head = Line::from(head);
     let used = fit(head.width());

@@ -52,7 +52,10 @@ fn totals(w: &WorkloadSample) -> Vec<String> {
         Unit::Op => "ops",
     };
     let mut parts = vec![
-        format!("   {} workers", w.workers),
+        match w.workers {
+            1 => "   1 worker".to_owned(),
+            n => format!("   {n} workers"),
+        },
         format!("{}{ops}", si(w.ops as f64, 3)),
         format!("errors {}", w.errors),
     ];

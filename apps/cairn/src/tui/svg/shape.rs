@@ -4,9 +4,39 @@ use std::fmt::Write as _;
 
 use super::{H, W};
 
-/// Adds a rectangle to a path.
-pub(super) fn rect(path: &mut String, x: f64, y: f64, w: f64, h: f64) {
-    let _infallible = write!(path, "M{x:.1} {y:.1}h{w:.1}v{h:.1}h-{w:.1}z");
+/// Rectangles of one colour. Neighbours in a row become one, or seams would show between them.
+#[derive(Debug, Default)]
+pub(super) struct Path {
+    data: String,
+    open: Option<[f64; 4]>,
+}
+
+impl Path {
+    /// Adds a rectangle.
+    pub(super) fn rect(&mut self, x: f64, y: f64, w: f64, h: f64) {
+        if let Some([left, top, width, height]) = &mut self.open
+            && (*left + *width - x).abs() < 0.01
+            && (*top - y).abs() < 0.01
+            && (*height - h).abs() < 0.01
+        {
+            *width += w;
+            return;
+        }
+        self.close();
+        self.open = Some([x, y, w, h]);
+    }
+
+    fn close(&mut self) {
+        if let Some([x, y, w, h]) = self.open.take() {
+            let _infallible = write!(self.data, "M{x:.1} {y:.1}h{w:.1}v{h:.1}h-{w:.1}z");
+        }
+    }
+
+    /// The path as SVG writes it.
+    pub(super) fn finish(mut self) -> String {
+        self.close();
+        self.data
+    }
 }
 
 /// Draws `glyph` in the cell at (`left`, `top`) by calls of `put(share, x, y, w, h)`, where `share`
@@ -35,6 +65,11 @@ pub(super) fn draw(
     let code = u32::from(glyph);
     match glyph {
         '▀' => put(100, left, top, W, H / 2.0),
+        '▖' => put(100, left, top + H / 2.0, W / 2.0, H / 2.0),
+        '▚' => {
+            put(100, left, top, W / 2.0, H / 2.0);
+            put(100, left + W / 2.0, top + H / 2.0, W / 2.0, H / 2.0);
+        }
         '░' => put(25, left, top, W, H),
         '▒' => put(50, left, top, W, H),
         '▓' => put(75, left, top, W, H),

@@ -91,7 +91,7 @@ pub(super) fn press(model: &mut Model, key: KeyEvent) -> Vec<Cmd> {
         }],
         KeyCode::Char('r') => {
             event(model, Kind::Info, "statistics reset");
-            model.note = Some("statistics reset: totals count from now on".into());
+            model.say("statistics reset: totals count from now on".to_owned());
             vec![Cmd::Reset]
         }
         KeyCode::Char(c @ '1'..='7') => {
@@ -133,7 +133,7 @@ fn policy(model: &mut Model, code: KeyCode) -> Vec<Cmd> {
 fn unknown(model: &mut Model, code: KeyCode) -> Vec<Cmd> {
     if !model.unknown_said {
         model.unknown_said = true;
-        model.note = Some(format!("key {code} does nothing here; ? lists the keys"));
+        model.say(format!("key {code} does nothing here; ? lists the keys"));
     }
     Vec::new()
 }
@@ -169,7 +169,7 @@ fn look(model: &mut Model, code: KeyCode) -> Option<Vec<Cmd>> {
         KeyCode::Char('-') => rate(model, -1),
         KeyCode::Char('t') => {
             model.theme = model.theme.next();
-            model.note = Some(format!("theme: {}", model.theme.name()));
+            model.say(format!("theme: {}", model.theme.name()));
         }
         KeyCode::Left => scroll_time(model, -1),
         KeyCode::Right => scroll_time(model, 1),

@@ -156,7 +156,8 @@ pub(super) fn footer(model: &Model, area: Rect, buf: &mut Buffer) {
         .failure
         .as_ref()
         .map(|f| format!("workload stopped: {f}"));
-    if let Some(note) = model.note.clone().or(failure) {
+    let note = model.note.as_ref().map(|note| note.text.clone());
+    if let Some(note) = note.or(failure) {
         let role = if model.failure.is_some() && model.note.is_none() {
             Role::Bad
         } else {

@@ -18,7 +18,7 @@ pub(super) fn layout(model: &Model, body: Rect) -> Vec<(Panel, Rect)> {
         ],
     );
     let [stack, policies] = columns(upper, [Constraint::Percentage(41), Constraint::Fill(1)]);
-    let [latency, ab] = columns(lower, [Constraint::Percentage(46), Constraint::Fill(1)]);
+    let [latency, ab] = columns(lower, [Constraint::Percentage(37), Constraint::Fill(1)]);
     vec![
         (Panel::Stack, stack),
         (Panel::Policies, policies),

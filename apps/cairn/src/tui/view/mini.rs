@@ -5,7 +5,7 @@ use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 use ratatui::widgets::Widget;
 
-use crate::tui::format::{cut, fit, us};
+use crate::tui::format::{cut, fit, us_of};
 use crate::tui::panel::{Ctx, ab, counters, extents, flags, policies, throughput};
 use crate::tui::theme::Role;
 use crate::tui::widget::Canvas;
@@ -26,15 +26,14 @@ pub(super) fn render(ctx: &Ctx<'_>, area: Rect, buf: &mut Buffer) {
         }
         .intersection(area)
     };
-    // As many workloads as leave the policies their rows.
-    let spare = area
-        .height
-        .saturating_sub(fit(ctx.model.setup.policies.len()));
-    let n = usize::from((spare / 3).max(1));
+    // As many workloads as leave the policies and the comparison their rows.
+    let policies = fit(ctx.model.setup.policies.len());
+    let compared = if sample.comparison.is_some() { 2 } else { 0 };
+    let n = usize::from((area.height.saturating_sub(policies + compared) / 3).max(1));
     for (index, w) in sample.workloads.iter().enumerate().take(n) {
         let mut canvas = Canvas::new(buf, area);
         let width = canvas.width();
-        let p99 = format!("p99 {} us", us(w.recent.p99));
+        let p99 = format!("p99 {}", us_of(w.recent.n, w.recent.p99));
         let rate = throughput::headline(w, ctx.model.bytes);
         let room = usize::from(width).saturating_sub(rate.len() + p99.len() + 2);
         let line = Line::from(vec![

@@ -41,6 +41,7 @@ impl Widget for &CiBar {
             canvas.glyph(x, 0, self.theme.glyphs().rule, dim);
         }
         canvas.right(width, 0, "%", dim);
+        let (from, to) = (at(lo), at(hi));
         let mut tick = first;
         let mut free = 0;
         while tick <= last + step / 2.0 {
@@ -56,14 +57,14 @@ impl Widget for &CiBar {
             let x = at(tick)
                 .saturating_sub(len / 2)
                 .min((width - 2).saturating_sub(len));
-            if x >= free {
+            let hidden = x + len >= from && x <= to + 1;
+            if x >= free && !hidden {
                 canvas.text(x, 0, &label, dim);
                 free = x + len + 1;
             }
             tick += step;
         }
         let strong = self.theme.style(Role::Strong);
-        let (from, to) = (at(lo), at(hi));
         for x in from..=to {
             canvas.glyph(x, 0, '=', strong);
         }

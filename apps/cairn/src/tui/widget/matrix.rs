@@ -43,7 +43,7 @@ pub(crate) fn bit_row(
     for (i, word) in words.iter().enumerate() {
         let set = word.bits.checked_shr(bit).is_some_and(|w| w & 1 == 1);
         let (glyph, role) = if set {
-            (glyphs.full, Role::Plain)
+            (glyphs.set, Role::Plain)
         } else {
             (glyphs.clear, Role::Dim)
         };

@@ -2,7 +2,6 @@
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
-use ratatui::style::Modifier;
 use ratatui::widgets::Widget;
 
 use cairn_lab::{Cell, CellStatus};
@@ -48,14 +47,23 @@ pub fn role(status: CellStatus) -> Role {
 }
 
 impl StripMap<'_> {
-    /// Cells on screen for `room` of them: each as it is, repeated to fill a large map, or the
-    /// status of most where several must share one.
-    fn scaled(&self, room: usize) -> Vec<Cell> {
+    /// Rows that the map takes of an area of this size.
+    pub fn rows(&self, width: u16, height: u16) -> u16 {
+        let margin = if width >= 40 { MARGIN } else { 0 };
+        let width = usize::from(width.saturating_sub(margin)).max(1);
+        let cells = self.scaled(width, width * usize::from(height)).len();
+        fit(cells.div_ceil(width))
+    }
+
+    /// Cells on screen for `room` of them: each as it is, repeated to fill a row or at most doubled
+    /// beyond that, or the status of most where several must share one.
+    fn scaled(&self, width: usize, room: usize) -> Vec<Cell> {
         let n = self.cells.len();
         if n == 0 || room == 0 {
             return Vec::new();
         }
-        let shown = if n >= room { room } else { n * (room / n) };
+        let times = (room / n).min((width / n).max(2));
+        let shown = if times == 0 { room } else { n * times };
         (0..shown)
             .map(|i| {
                 let from = i * n / shown;
@@ -90,7 +98,7 @@ impl Widget for &StripMap<'_> {
         let margin = if canvas.width() >= 40 { MARGIN } else { 0 };
         let width = usize::from(canvas.width().saturating_sub(margin));
         let glyphs = self.theme.glyphs();
-        let cells = self.scaled(width * usize::from(canvas.height()));
+        let cells = self.scaled(width, width * usize::from(canvas.height()));
         let dim = self.theme.style(Role::Dim);
         for (y, row) in cells.chunks(width.max(1)).enumerate() {
             if margin > 0 {
@@ -105,11 +113,8 @@ impl Widget for &StripMap<'_> {
                 } else {
                     &glyphs.extents
                 };
-                let mut style = self.theme.style(role);
-                if cell.mixed && !self.theme.ascii {
-                    style = style.add_modifier(Modifier::UNDERLINED);
-                }
                 let glyph = table.get(i).copied().unwrap_or('?');
+                let style = self.theme.style(role);
                 canvas.glyph(margin + fit(x), fit(y), glyph, style);
             }
         }

@@ -39,7 +39,8 @@ impl Axis {
         if from_zero {
             lo = 0.0;
         }
-        let span = (hi - lo).max(hi * 0.05);
+        let (mid, span) = (f64::midpoint(lo, hi), (hi - lo).max(hi * 0.05));
+        let (lo, hi) = (mid - span / 2.0, mid + span / 2.0);
         let step = round_step(span / 4.0);
         Self {
             lo: ((lo / step).floor() * step).max(0.0),

@@ -1,0 +1,235 @@
+//! What keys do.
+
+use cairn_tui::tui::model::{Model, Page, Panel};
+use cairn_tui::tui::update::{Cmd, Msg, update, valid};
+use crossterm::event::{
+    KeyCode, KeyEvent, KeyEventKind, KeyEventState, KeyModifiers, MouseButton, MouseEvent,
+    MouseEventKind,
+};
+
+use crate::scene::{self, MONO};
+
+fn press(model: &mut Model, code: KeyCode) -> Vec<Cmd> {
+    update(model, Msg::Key(KeyEvent::new(code, KeyModifiers::NONE)))
+}
+
+fn types(model: &mut Model, keys: &str) -> Vec<Cmd> {
+    keys.chars()
+        .flat_map(|c| press(model, KeyCode::Char(c)))
+        .collect()
+}
+
+fn control(model: &mut Model, c: char) -> Vec<Cmd> {
+    update(
+        model,
+        Msg::Key(KeyEvent::new(KeyCode::Char(c), KeyModifiers::CONTROL)),
+    )
+}
+
+fn model() -> Model {
+    scene::mixed(MONO, (160, 48))
+}
+
+#[test]
+fn letters_switch_their_policies() {
+    let mut model = model();
+    let cmds = types(&mut model, "cpeb");
+    assert_eq!(cmds, [0, 1, 2, 3].map(Cmd::Toggle));
+}
+
+#[test]
+fn quit_stop_start_and_reset() {
+    let mut model = model();
+    assert_eq!(types(&mut model, "q"), [Cmd::Quit(None)]);
+    assert_eq!(control(&mut model, 'c'), [Cmd::Quit(None)]);
+    assert_eq!(types(&mut model, "S"), [Cmd::Stop]);
+    let mut sample = cairn_lab::Sample::clone(model.live.latest.as_ref().unwrap());
+    sample.seq += 1;
+    sample.running = false;
+    update(&mut model, Msg::Sample(sample.into()));
+    assert_eq!(types(&mut model, "S"), [Cmd::Start]);
+    assert_eq!(types(&mut model, "r"), [Cmd::Reset]);
+    let event = model.live.log.iter().next_back().unwrap();
+    assert_eq!(&*event.text, "statistics reset");
+    assert_eq!(control(&mut model, 'l'), [Cmd::Repaint]);
+    assert_eq!(control(&mut model, 'z'), [Cmd::Suspend]);
+}
+
+#[test]
+fn a_release_is_no_press() {
+    let mut model = model();
+    let release = KeyEvent {
+        code: KeyCode::Char('q'),
+        modifiers: KeyModifiers::NONE,
+        kind: KeyEventKind::Release,
+        state: KeyEventState::NONE,
+    };
+    assert!(update(&mut model, Msg::Key(release)).is_empty());
+}
+
+#[test]
+fn pages_focus_zoom_and_back() {
+    let mut model = model();
+    types(&mut model, "4");
+    assert_eq!(model.page, Page::Flags);
+    press(&mut model, KeyCode::Esc);
+    assert_eq!(model.page, Page::Overview);
+    assert_eq!(model.focus, Panel::Throughput);
+    press(&mut model, KeyCode::Tab);
+    assert_eq!(model.focus, Panel::Policies);
+    press(&mut model, KeyCode::BackTab);
+    press(&mut model, KeyCode::BackTab);
+    assert_eq!(model.focus, Panel::Stack);
+    press(&mut model, KeyCode::BackTab);
+    assert_eq!(model.focus, Panel::Events, "round the corner");
+    press(&mut model, KeyCode::Enter);
+    assert_eq!(model.page, Page::Log);
+    types(&mut model, "1");
+    press(&mut model, KeyCode::Tab);
+    types(&mut model, "z");
+    assert!(model.zoomed && scene::text(&scene::draw(&model)).contains("client to media"));
+    press(&mut model, KeyCode::Esc);
+    assert!(!model.zoomed);
+}
+
+#[test]
+fn freezing_holds_the_data() {
+    let mut model = model();
+    types(&mut model, " ");
+    assert!(model.frozen.is_some());
+    assert!(scene::text(&scene::draw(&model)).contains("FROZEN at 00:00:24"));
+    types(&mut model, " ");
+    assert!(model.frozen.is_none());
+}
+
+#[test]
+fn time_moves_and_zooms() {
+    let mut model = model();
+    press(&mut model, KeyCode::Left);
+    assert_eq!(model.end, Some(229));
+    press(&mut model, KeyCode::Home);
+    assert_eq!(model.end, Some(0));
+    press(&mut model, KeyCode::Right);
+    assert_eq!(model.end, Some(10));
+    press(&mut model, KeyCode::End);
+    assert_eq!(model.end, None);
+    types(&mut model, "[[");
+    assert!(scene::text(&scene::draw(&model)).contains("1 col = 500 ms"));
+    types(&mut model, "]]]]");
+    assert!(scene::text(&scene::draw(&model)).contains("1 col = 100 ms"));
+}
+
+#[test]
+fn up_and_down_choose_the_workload_of_the_chart() {
+    let mut model = model();
+    press(&mut model, KeyCode::Down);
+    press(&mut model, KeyCode::Down);
+    assert_eq!(model.only, Some(1));
+    press(&mut model, KeyCode::Down);
+    assert_eq!(model.only, None);
+    press(&mut model, KeyCode::Up);
+    assert_eq!(model.only, Some(1));
+}
+
+#[test]
+fn rates_stay_in_range() {
+    let mut model = model();
+    types(&mut model, "++++++++++");
+    assert_eq!(model.hz, 30);
+    types(&mut model, "----------");
+    assert_eq!(model.hz, 1);
+}
+
+#[test]
+fn an_unknown_key_says_so_once() {
+    let mut model = model();
+    assert!(types(&mut model, "k").is_empty());
+    assert!(scene::text(&scene::draw(&model)).contains("key k does nothing here"));
+    assert!(types(&mut model, "k").is_empty());
+    assert!(!scene::text(&scene::draw(&model)).contains("does nothing"));
+}
+
+#[test]
+fn any_key_closes_the_help_and_does_nothing_else() {
+    let mut model = model();
+    types(&mut model, "?");
+    assert_eq!(model.help, Some(0));
+    assert!(types(&mut model, "q").is_empty());
+    assert_eq!(model.help, None);
+}
+
+#[test]
+fn help_scrolls_no_further_than_its_end() {
+    let mut model = scene::mixed(MONO, (80, 24));
+    types(&mut model, "?");
+    for _ in 0..20 {
+        press(&mut model, KeyCode::PageDown);
+    }
+    let text = scene::text(&scene::draw(&model));
+    assert!(
+        text.contains("late, drops"),
+        "the last entry is on screen:\n{text}"
+    );
+    press(&mut model, KeyCode::Up);
+    assert!(model.help.is_some());
+}
+
+/// The footer promises only what works: each of its keys changes the state or asks for something.
+#[test]
+fn every_key_of_the_footer_does_something() {
+    for page in ['1', '2', '3', '4', '5', '6', '7'] {
+        let mut model = model();
+        types(&mut model, &page.to_string());
+        for (keys, does) in valid(&model) {
+            for code in codes(&keys) {
+                let mut after = model.clone();
+                let cmds = press(&mut after, code);
+                let said = after.note.is_some_and(|n| n.text.contains("does nothing"));
+                assert!(!said, "{keys} ({does}) on page {page}");
+                drop(cmds);
+            }
+        }
+    }
+}
+
+fn codes(keys: &str) -> Vec<KeyCode> {
+    let code = |word: &str| match word {
+        "Space" => KeyCode::Char(' '),
+        "Tab" => KeyCode::Tab,
+        "Esc" => KeyCode::Esc,
+        "Enter" => KeyCode::Enter,
+        "Left" => KeyCode::Left,
+        "Right" => KeyCode::Right,
+        "Up" => KeyCode::Up,
+        "Down" => KeyCode::Down,
+        "1-7" => KeyCode::Char('7'),
+        word => KeyCode::Char(word.chars().next().unwrap()),
+    };
+    keys.split(' ').map(code).collect()
+}
+
+#[test]
+fn a_click_focuses_and_switches() {
+    let mut model = model();
+    let click = |model: &mut Model, column, row| {
+        let kind = MouseEventKind::Down(MouseButton::Left);
+        let modifiers = KeyModifiers::NONE;
+        update(
+            model,
+            Msg::Mouse(MouseEvent {
+                kind,
+                column,
+                row,
+                modifiers,
+            }),
+        )
+    };
+    assert!(click(&mut model, 5, 5).is_empty());
+    assert_eq!(model.focus, Panel::Stack);
+    assert_eq!(click(&mut model, 120, 3), [Cmd::Toggle(1)]);
+    assert_eq!(model.focus, Panel::Policies);
+    assert!(
+        click(&mut model, 120, 1).is_empty(),
+        "the border is no policy"
+    );
+}

@@ -1,0 +1,174 @@
+//! What messages other than keys do.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use cairn_lab::Sample;
+use cairn_tui::tui::log::Kind;
+use cairn_tui::tui::model::{Model, Redraw};
+use cairn_tui::tui::update::{Cmd, Msg, update};
+
+use crate::scene::{self, MONO};
+
+fn model() -> Model {
+    scene::mixed(MONO, (160, 48))
+}
+
+fn last(model: &Model) -> Sample {
+    Sample::clone(model.live.latest.as_ref().unwrap())
+}
+
+/// The sample after the last one, changed by `change`.
+fn next(model: &mut Model, change: impl FnOnce(&mut Sample)) {
+    let mut sample = last(model);
+    sample.seq += 1;
+    sample.elapsed += Duration::from_millis(100);
+    change(&mut sample);
+    assert!(update(model, Msg::Sample(Arc::new(sample))).is_empty());
+}
+
+fn last_event(model: &Model) -> (Kind, String) {
+    let event = model.live.log.iter().next_back().unwrap();
+    (event.kind, event.text.to_string())
+}
+
+#[test]
+fn a_switch_shows_at_once_and_is_marked_when_samples_show_it() {
+    let mut model = model();
+    let marks = model.marks;
+    update(&mut model, Msg::Armed { policy: 0, arm: 0 });
+    assert_eq!(model.arms[0], 0);
+    let note = model.note.clone().unwrap().text;
+    assert!(note.starts_with("flag-set is now always-rmw"), "{note}");
+    next(&mut model, |_| {});
+    assert_eq!(
+        model.arms[0], 0,
+        "a sample from before the switch does not undo it"
+    );
+    assert_eq!(model.marks, marks);
+    next(&mut model, |s| s.arms[0] = 0);
+    assert_eq!((model.marks, model.lead), (marks + 1, 0));
+    let text = "flag-set: check-first > always-rmw".to_owned();
+    assert_eq!(last_event(&model), (Kind::Switch, text));
+}
+
+#[test]
+fn a_switch_made_elsewhere_is_shown_too() {
+    let mut model = model();
+    next(&mut model, |s| s.arms[3] = 0);
+    assert_eq!((model.arms[3], model.lead), (0, 3));
+    assert_eq!(last_event(&model).1, "batch: 128 > 32");
+}
+
+#[test]
+fn a_choice_that_no_sample_confirms_is_given_up() {
+    let mut model = model();
+    update(&mut model, Msg::Armed { policy: 0, arm: 0 });
+    for _ in 0..6 {
+        next(&mut model, |_| {});
+    }
+    assert_eq!(model.arms[0], 1);
+}
+
+#[test]
+fn samples_draw_at_the_rate_and_not_while_frozen() {
+    let mut model = model();
+    model.redraw = Redraw::No;
+    next(&mut model, |_| {});
+    assert_eq!(model.redraw, Redraw::AtRate);
+    model.frozen = Some(Box::new(model.live.clone()));
+    model.redraw = Redraw::No;
+    let before = scene::text(&scene::draw(&model));
+    next(&mut model, |s| s.workloads[0].ops_per_s = 1.0);
+    assert_eq!(model.redraw, Redraw::No);
+    let after = scene::text(&scene::draw(&model));
+    let rest = |text: &str| text.lines().skip(1).map(str::to_owned).collect::<Vec<_>>();
+    assert_eq!(rest(&before), rest(&after), "only the clock may move");
+    model.frozen = None;
+    assert!(scene::text(&scene::draw(&model)).contains("1 IOPS"));
+}
+
+#[test]
+fn a_failure_is_shown_once_and_stops_the_workload() {
+    let mut model = model();
+    let events = model.live.log.len();
+    assert_eq!(
+        update(&mut model, Msg::Panic("boom".to_owned())),
+        [Cmd::Stop]
+    );
+    next(&mut model, |s| {
+        s.running = false;
+        s.failure = Some("boom".into());
+    });
+    assert_eq!(model.live.log.len(), events + 2, "the failure and the stop");
+    let text = scene::text(&scene::draw(&model));
+    assert!(
+        text.contains("[FAILED]") && text.contains("workload stopped: boom"),
+        "{text}"
+    );
+}
+
+#[test]
+fn drops_are_counted_on_screen_and_named_in_the_events() {
+    let mut model = model();
+    for dropped in [1, 2, 3, 4, 5] {
+        next(&mut model, |s| s.dropped = dropped);
+    }
+    let named: Vec<_> = model
+        .live
+        .log
+        .iter()
+        .filter(|e| e.text.contains("dropped"))
+        .collect();
+    assert_eq!(named.len(), 3, "at 1, 2 and 4");
+    let text = scene::text(&scene::draw(&model));
+    assert!(text.lines().next().unwrap().contains("drops 5"), "{text}");
+}
+
+#[test]
+fn a_silent_sampler_is_visible() {
+    let mut model = model();
+    update(&mut model, Msg::Stalled(Duration::from_secs(3)));
+    update(&mut model, Msg::Stalled(Duration::from_secs(4)));
+    let text = scene::text(&scene::draw(&model));
+    assert!(text.contains("NO SAMPLES for 4.0 s"), "{text}");
+    next(&mut model, |_| {});
+    let text = scene::text(&scene::draw(&model));
+    assert!(!text.contains("NO SAMPLES"));
+    assert_eq!(
+        model
+            .live
+            .log
+            .iter()
+            .filter(|e| e.text.contains("silent"))
+            .count(),
+        1
+    );
+}
+
+#[test]
+fn a_note_goes_after_a_while() {
+    let mut model = model();
+    update(
+        &mut model,
+        Msg::Refused("cannot start the workload: no threads".to_owned()),
+    );
+    assert!(scene::text(&scene::draw(&model)).contains("cannot start"));
+    for _ in 0..41 {
+        next(&mut model, |_| {});
+    }
+    assert_eq!(model.note, None);
+}
+
+#[test]
+fn signals_end_and_suspend() {
+    let mut model = model();
+    assert_eq!(
+        update(&mut model, Msg::Terminate(15)),
+        [Cmd::Quit(Some(15))]
+    );
+    assert_eq!(update(&mut model, Msg::Suspend), [Cmd::Suspend]);
+    model.redraw = Redraw::No;
+    assert_eq!(update(&mut model, Msg::Continue), [Cmd::Reenter]);
+    assert_eq!(model.redraw, Redraw::Soon);
+}

@@ -197,3 +197,135 @@ impl<'p, P: Probe> Held<'p, P> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read;
+
+    use cairn_buffer::{CacheConfig, CountingProbe};
+    use cairn_extents::{Config, ExtentCache};
+    use cairn_flags::SetPolicy;
+
+    use super::*;
+
+    /// The steps of a capture, in order.
+    fn recorded() -> Vec<Step> {
+        let path = concat!(
+            env!("CARGO_MANIFEST_DIR"),
+            "/../../fixtures/traces/buffers/creatclo_nojournal.trace.gz"
+        );
+        let mut text = String::new();
+        flate2::read::GzDecoder::new(std::fs::File::open(path).unwrap())
+            .read_to_string(&mut text)
+            .unwrap();
+        let block = |line: &str| {
+            let number: u64 = line
+                .split("sector=")
+                .nth(1)
+                .and_then(|rest| rest.split_whitespace().next())
+                .unwrap()
+                .parse()
+                .unwrap();
+            [Ib, Gd, It, Dir]
+                .into_iter()
+                .find(|b| b.number() == number)
+                .unwrap_or_else(|| panic!("another block: {line}"))
+        };
+        text.lines()
+            .skip_while(|l| !l.contains("OP creatclo"))
+            .filter_map(|line| {
+                if line.contains(" block_touch_buffer: ") {
+                    Some(Touch(block(line)))
+                } else if line.contains(" block_dirty_buffer: ") {
+                    Some(Dirty(block(line)))
+                } else if line.contains(" ext4_es_lookup_extent_exit: ") {
+                    assert!(line.contains("ino 12 found 1 [0/1) 4247 W"), "{line}");
+                    Some(Look)
+                } else if line.contains(" ext4_es_remove_extent: ") {
+                    assert!(line.contains("es [0/4294967295)"), "{line}");
+                    Some(Remove)
+                } else {
+                    None
+                }
+            })
+            .collect()
+    }
+
+    #[test]
+    fn the_sequence_is_the_one_that_the_kernel_made() {
+        let recorded = recorded();
+        // The first 50 names had been used before: there the look for the name is answered from
+        // memory. The other 50 are fresh.
+        let used = &TRIPLE[2..];
+        let want: Vec<Step> = std::iter::repeat_n(used, 50)
+            .chain(std::iter::repeat_n(&TRIPLE[..], 50))
+            .flatten()
+            .copied()
+            .collect();
+        assert_eq!(recorded.len(), want.len());
+        for (at, (got, want)) in recorded.iter().zip(&want).enumerate() {
+            assert_eq!(got, want, "step {at}");
+        }
+    }
+
+    #[test]
+    fn the_counts_are_those_of_the_measurement() {
+        assert_eq!((TOUCHES, DIRTIES, SETS, LOOKS), (14, 14, 42, 3));
+        let dirty = |block| TRIPLE.iter().filter(|s| **s == Dirty(block)).count();
+        assert_eq!([Ib, Gd, It, Dir].map(dirty), [2, 2, 8, 2]);
+    }
+
+    #[test]
+    fn a_counting_run_does_what_the_definition_says() {
+        let mut registry = cairn_block::Registry::new();
+        cairn_ramdisk::register(&mut registry);
+        let stack = registry.open("ram(32m)").unwrap();
+        let buffers = BufferCache::<CountingProbe>::probed(
+            Arc::clone(stack.device()),
+            CacheConfig::new(4096, 64),
+        );
+        let buffers = Arc::new(buffers.unwrap());
+        let cache = ExtentCache::new(Config::new());
+        let dir = cache.map(DIR_INO);
+        Pattern::<CountingProbe>::map_dir(&dir);
+        let pattern = Pattern::new(
+            Arc::clone(&buffers),
+            0,
+            dir,
+            cache.map(13),
+            Arc::new(Switches::new()),
+        );
+        let mut held = pattern.held().unwrap();
+        held.triple().unwrap();
+        for policy in [SetPolicy::AlwaysRmw, SetPolicy::CheckFirst] {
+            buffers.set_policy(policy);
+            let before = (CountingProbe::counts(), buffers.stats(), cache.info());
+            let n = 100;
+            for _ in 0..n {
+                held.triple().unwrap();
+            }
+            let after = (CountingProbe::counts(), buffers.stats(), cache.info());
+            let (mut rmws, mut avoided) = (0, 0);
+            for (now, then) in after.0.iter().zip(&before.0) {
+                let bit = now.since(then);
+                match now.name {
+                    "META" | "PRIO" | "UPTODATE" => {
+                        rmws += bit.rmw;
+                        avoided += bit.avoided;
+                    }
+                    // The fourth thing a dirty call does: it finds the buffer dirty.
+                    "DIRTY" => assert_eq!(bit.asked(), n * DIRTIES),
+                    _ => assert_eq!(bit.asked(), 0, "{}", now.name),
+                }
+            }
+            let want = match policy {
+                SetPolicy::AlwaysRmw => (n * SETS, 0),
+                SetPolicy::CheckFirst => (0, n * SETS),
+            };
+            assert_eq!((rmws, avoided), want, "{policy}");
+            assert_eq!(after.1.hits - before.1.hits, n * TOUCHES);
+            assert_eq!(after.2.hits - before.2.hits, n * LOOKS);
+            assert_eq!(after.2.misses, before.2.misses);
+        }
+    }
+}

@@ -90,16 +90,27 @@ fn hists(used: [bool; DIRS]) -> Hists {
 pub(crate) struct Epoch {
     number: AtomicU32,
     resets: AtomicU32,
+    keep_counts: bool,
 }
 
 impl Epoch {
+    /// One whose [`reset`](Self::reset) drops latencies only. Counters go on: who asks for the reset
+    /// remembers where they stood.
+    pub(crate) fn keeping_counts() -> Self {
+        Self {
+            keep_counts: true,
+            ..Self::default()
+        }
+    }
+
     /// Asks every worker to hand its histograms over at its next operation.
     pub(crate) fn hand_over(&self) {
         self.number.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Asks every worker to begin again: its counters go to zero and its latencies are dropped, by
-    /// itself, so that both agree to the operation.
+    /// Asks every worker to begin again at its next operation: what it recorded is dropped, and its
+    /// counters go to zero with it unless they are kept. The worker does it itself, so that in the first
+    /// case both agree to the operation.
     pub(crate) fn reset(&self) {
         self.resets.fetch_add(1, Ordering::Relaxed);
         self.number.fetch_add(1, Ordering::Release);
@@ -243,10 +254,12 @@ impl Recorder {
         for hist in self.hists.iter_mut().flatten() {
             hist.reset();
         }
-        for count in &self.cell.dirs {
-            count.ops.store(0, Ordering::Relaxed);
-            count.bytes.store(0, Ordering::Relaxed);
-            count.errors.store(0, Ordering::Relaxed);
+        if !self.epoch.keep_counts {
+            for count in &self.cell.dirs {
+                count.ops.store(0, Ordering::Relaxed);
+                count.bytes.store(0, Ordering::Relaxed);
+                count.errors.store(0, Ordering::Relaxed);
+            }
         }
         self.cell.over.store(0, Ordering::Relaxed);
         // Once in a run, and only against a reader that empties the same slot: waiting is short.
@@ -272,6 +285,10 @@ impl Recorder {
 impl Drop for Recorder {
     /// The last hand-over, also after a panic: here the worker may wait.
     fn drop(&mut self) {
+        if self.epoch.resets.load(Ordering::Acquire) != self.resets {
+            // Nothing was done since the reset, so nothing of what is here belongs after it.
+            return;
+        }
         let mine = mem::take(&mut self.hists);
         let mut handed = self.cell.lock();
         match &mut handed.full {
@@ -380,6 +397,28 @@ mod tests {
             }
         );
         assert_eq!(cell.dir(SYNC).ops, 1);
+    }
+
+    #[test]
+    fn a_reset_may_keep_the_counters_and_never_shows_older_latencies() {
+        let epoch = Arc::new(Epoch::keeping_counts());
+        let (mut busy, seen) = Recorder::new(&epoch, [true, false, false, false]);
+        let (mut idle, rest) = Recorder::new(&epoch, [true, false, false, false]);
+        for _ in 0..5 {
+            busy.done(0, 1, Some(1));
+            idle.done(0, 1, Some(1));
+        }
+        epoch.reset();
+        for _ in 0..3 {
+            busy.done(0, 1, Some(2));
+        }
+        drop((busy, idle));
+        let mut n = 0;
+        for cell in [&seen, &rest] {
+            cell.collect(|_, hist| n += hist.len());
+        }
+        assert_eq!(n, 2, "the first operation after the reset tells of it");
+        assert_eq!((seen.counts().ops, rest.counts().ops), (8, 5));
     }
 
     #[test]

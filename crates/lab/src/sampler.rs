@@ -86,7 +86,12 @@ impl Sampler {
             Some(w) => Arc::from(format!("throughput of {}", w.name)),
             None => Arc::from("throughput"),
         };
-        let warm_at = shared.workloads.iter().map(|w| w.warmup).max();
+        let warm_at = shared
+            .workloads
+            .iter()
+            .map(|w| w.warmup)
+            .max()
+            .filter(|w| !w.is_zero());
         let now = Instant::now();
         Self {
             look: Look::new(&shared, probe),
@@ -175,6 +180,7 @@ impl Sampler {
     }
 
     fn reset(&mut self) {
+        self.shared.epoch.reset();
         let counts = self.gather();
         for (track, now) in self.tracks.iter_mut().zip(counts) {
             track.base = now;

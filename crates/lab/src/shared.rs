@@ -138,7 +138,7 @@ impl Shared {
             cache,
             buffers,
             first_file,
-            epoch: Arc::new(Epoch::default()),
+            epoch: Arc::new(Epoch::keeping_counts()),
             workloads,
             failure: Mutex::new(None),
         }

@@ -231,8 +231,27 @@ fn field_at<'t>(text: &'t str, span: &Range<usize>) -> &'t str {
     }
 }
 
+/// A basic string, which is also legal as a key.
+fn quote(text: &str) -> String {
+    let mut out = String::with_capacity(text.len() + 2);
+    out.push('"');
+    for c in text.chars() {
+        match c {
+            '"' | '\\' => {
+                out.push('\\');
+                out.push(c);
+            }
+            c if c.is_control() => {
+                let _ = write!(out, "\\U{:08X}", u32::from(c));
+            }
+            c => out.push(c),
+        }
+    }
+    out.push('"');
+    out
+}
+
 pub(super) fn print(scenario: &Scenario) -> String {
-    let quote = |s: &str| toml::Value::from(s).to_string();
     let mut out = String::new();
     let mut line = |key: &str, value: String| {
         // Writing to a String cannot fail.

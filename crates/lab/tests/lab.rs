@@ -1,0 +1,459 @@
+//! A lab from its start to its summary.
+#![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
+#![allow(
+    clippy::indexing_slicing,
+    reason = "a test stops at the first surprise"
+)]
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::mpsc::Receiver;
+use std::time::{Duration, Instant};
+
+use cairn_block::{BlockDevice, Caps, Device, DeviceInfo, Node, ReqFlags, Shape};
+use cairn_lab::{CellStatus, Lab, Options, PolicyInfo, Registry, Sample, Scenario, Unit};
+
+/// Longest wait for something that must come.
+const DEADLINE: Duration = Duration::from_secs(30);
+
+fn quick() -> Options {
+    Options {
+        interval: Duration::from_millis(20),
+        ..Options::default()
+    }
+}
+
+fn small() -> Scenario {
+    Scenario::parse(
+        r#"
+        name = "small"
+        stack = "stats(sample=64)/ram(40m)"
+        [[workload]]
+        name = "write"
+        kind = "fio"
+        options = "--rw=randwrite --bs=4k --size=8m --numjobs=2 --norandommap --filename=/f"
+        warmup = "0s"
+        [[workload]]
+        name = "files"
+        kind = "aim7"
+        tasks = 2
+        warmup = "0s"
+        "#,
+        "small.toml",
+    )
+    .unwrap()
+}
+
+/// The first sample that is as wanted.
+fn wait_for(
+    samples: &Receiver<Arc<Sample>>,
+    what: &str,
+    wanted: impl Fn(&Sample) -> bool,
+) -> Arc<Sample> {
+    let until = Instant::now() + DEADLINE;
+    loop {
+        let left = until.saturating_duration_since(Instant::now());
+        let sample = samples
+            .recv_timeout(left)
+            .unwrap_or_else(|e| panic!("waiting for {what}: {e}"));
+        if wanted(&sample) {
+            return sample;
+        }
+    }
+}
+
+#[test]
+fn samples_show_the_whole_stack() {
+    let lab = Lab::start(small(), &Registry::default(), quick()).unwrap();
+    let samples = lab.take_samples().unwrap();
+    assert!(lab.take_samples().is_none(), "there is one reader");
+    let sample = wait_for(&samples, "operations of both", |s| {
+        s.seq > 3 && s.workloads.iter().all(|w| w.ops > 1000 && w.recent.n > 0)
+    });
+    assert!(sample.running && sample.failure.is_none());
+    let [write, files] = sample.workloads.as_slice() else {
+        panic!("two workloads");
+    };
+    assert_eq!(
+        (&*write.name, write.unit, write.workers),
+        ("write", Unit::Io, 2)
+    );
+    assert_eq!(&*write.about, "fio randwrite 4 KiB");
+    assert_eq!(
+        (&*files.name, files.unit, files.bytes),
+        ("files", Unit::Op, 0)
+    );
+    assert_eq!(write.bytes, write.ops * 4096);
+    assert!(
+        write.total.p50 > 0
+            && write.total.p50 <= write.total.p99
+            && write.total.p99 <= write.total.max
+    );
+    let names: Vec<_> = sample.layers.iter().map(|l| l.name.to_string()).collect();
+    assert_eq!(
+        names,
+        [
+            "write",
+            "files",
+            "extent cache",
+            "buffer cache",
+            "stats",
+            "ram"
+        ]
+    );
+    let stats = sample.layers.iter().find(|l| &*l.name == "stats").unwrap();
+    assert!(stats.per_s.unwrap() > 0.0 && stats.bytes_per_s.unwrap() > 0.0);
+    // Two look-ups for each write, three for each file.
+    assert!(sample.extents.hits_per_s > 0.0 && sample.extents.misses.exact == 0);
+    let strip = sample.extents.strip.as_ref().unwrap();
+    assert_eq!(
+        (strip.blocks, strip.written, strip.cells.len()),
+        (2048, 2048, 512)
+    );
+    assert!(
+        strip
+            .cells
+            .iter()
+            .all(|c| c.status == CellStatus::Written && !c.mixed)
+    );
+    assert_eq!(strip.extents, 32);
+    let view = sample.extents.hits;
+    assert!(view.exact.abs_diff(view.approx) <= view.bound, "{view:?}");
+    // Check-first is the arm that the lab starts with, and the bits are set after the first file.
+    assert!(sample.flags.probe && sample.flags.sets > 0);
+    assert_eq!(sample.flags.sets, sample.flags.rmws + sample.flags.avoided);
+    let blocks: Vec<_> = sample.flags.words.iter().map(|w| w.block).collect();
+    assert_eq!(blocks, [1, 137, 145, 4247]);
+    assert_eq!(sample.buffers.heads, 4);
+    assert!(sample.buffers.dirties_per_s > 0.0 && sample.buffers.lookups_per_s > 0.0);
+    assert_eq!(sample.comparison.as_ref().map(|c| c.policy), None);
+    let summary = lab.finish();
+    assert!(summary.workloads[0].ops >= write.ops && summary.stuck_workers == 0);
+}
+
+#[test]
+fn policies_flip_live_and_the_counters_show_it() {
+    let lab = Lab::start(small(), &Registry::default(), quick()).unwrap();
+    let samples = lab.take_samples().unwrap();
+    let policies = lab.policies();
+    let names: Vec<_> = policies
+        .list()
+        .iter()
+        .map(|p| (p.name.as_str(), p.key))
+        .collect();
+    assert_eq!(
+        names,
+        [
+            ("flag-set", 'c'),
+            ("es-counters", 'p'),
+            ("extent-cache", 'e'),
+            ("batch", 'b')
+        ]
+    );
+    wait_for(&samples, "avoided sets", |s| {
+        s.flags.avoided_per_s > 0.0 && s.flags.rmws_per_s == 0.0
+    });
+    policies.set(policies.by_key('c').unwrap(), 0).unwrap();
+    let sample = wait_for(&samples, "read-modify-writes only", |s| {
+        s.flags.rmws_per_s > 0.0 && s.flags.avoided_per_s == 0.0
+    });
+    assert_eq!(sample.arms[0], 0);
+    wait_for(&samples, "counting slots", |s| !s.extents.slots.is_empty());
+    policies.set_by_name("es-counters", "shared").unwrap();
+    let before = wait_for(&samples, "the switch", |s| s.arms[1] == 0);
+    let after = wait_for(&samples, "more hits", |s| {
+        s.extents.hits.exact > before.extents.hits.exact + 1000
+    });
+    assert!(after.extents.hits_per_s > 0.0);
+    policies.set_by_name("extent-cache", "off").unwrap();
+    wait_for(&samples, "no look-ups", |s| {
+        s.extents.hits_per_s + s.extents.misses_per_s == 0.0
+    });
+    policies.set_by_name("extent-cache", "on").unwrap();
+    policies.set_by_name("batch", "256").unwrap();
+    wait_for(&samples, "the batch", |s| s.extents.batch == 256);
+    lab.finish();
+}
+
+#[test]
+fn the_settle_window_belongs_to_no_arm_and_both_arms_are_compared() {
+    let lab = Lab::start(small(), &Registry::default(), quick()).unwrap();
+    let samples = lab.take_samples().unwrap();
+    wait_for(&samples, "slices of the first arm", |s| s.seq > 10);
+    lab.policies().set(0, 0).unwrap();
+    let sample = wait_for(&samples, "the switch", |s| s.arms[0] == 0);
+    assert!(sample.settling);
+    let comparison = sample.comparison.as_ref().unwrap();
+    assert_eq!(
+        (
+            comparison.policy,
+            comparison.arms[0].arm,
+            comparison.arms[1].arm
+        ),
+        (0, 0, 1)
+    );
+    assert_eq!(
+        comparison.arms[0].slices, 0,
+        "nothing settled was seen of the new arm"
+    );
+    assert!(comparison.arms[1].slices >= 2 && comparison.effect.is_none());
+    assert!(comparison.estimator.contains("unpaired, time-confounded"));
+    let sample = wait_for(&samples, "an effect", |s| {
+        s.comparison.as_ref().is_some_and(|c| c.effect.is_some())
+    });
+    assert!(!sample.settling);
+    let effect = sample.comparison.as_ref().unwrap().effect.unwrap();
+    assert!(effect.lo <= effect.ratio && effect.ratio <= effect.hi);
+    lab.finish();
+}
+
+#[test]
+fn workloads_stop_and_start_again_while_the_sampler_goes_on() {
+    let lab = Lab::start(small(), &Registry::default(), quick()).unwrap();
+    let samples = lab.take_samples().unwrap();
+    wait_for(&samples, "work", |s| s.workloads[0].ops > 1000);
+    lab.stop_workload();
+    let stopped = wait_for(&samples, "rest", |s| {
+        !s.running && s.workloads[0].ops_per_s == 0.0
+    });
+    let later = wait_for(&samples, "more rest", |s| s.seq > stopped.seq + 3);
+    assert_eq!(later.workloads[0].ops, stopped.workloads[0].ops);
+    assert_eq!(
+        later.workloads[0].total.n, later.workloads[0].ops,
+        "each operation has its latency"
+    );
+    lab.start_workload().unwrap();
+    lab.start_workload().unwrap();
+    let again = wait_for(&samples, "work again", |s| {
+        s.running && s.workloads[0].ops > stopped.workloads[0].ops
+    });
+    assert!(again.workloads[0].total.n >= stopped.workloads[0].total.n);
+    lab.reset();
+    wait_for(&samples, "a reset", |s| {
+        s.workloads[0].ops < again.workloads[0].ops || s.seq > again.seq + 2
+    });
+    let summary = lab.finish();
+    for workload in &summary.workloads {
+        assert!(workload.latency_ns.n > 0);
+    }
+}
+
+#[test]
+fn a_summary_holds_every_operation_once() {
+    let lab = Lab::start(small(), &Registry::default(), quick()).unwrap();
+    let samples = lab.take_samples().unwrap();
+    wait_for(&samples, "work", |s| s.workloads[0].ops > 1000);
+    let summary = lab.finish();
+    assert_eq!(
+        (summary.scenario.as_str(), summary.stack.as_str()),
+        ("small", "stats(sample=64)/ram(40m)")
+    );
+    assert_eq!(summary.schema_version, 1);
+    let mut text = Vec::new();
+    summary.write_text(&mut text).unwrap();
+    let text = String::from_utf8(text).unwrap();
+    for start in [
+        "throughput ",
+        "latency p50 ",
+        "policy flag-set check-first",
+        "policy es-counters per-cpu",
+        "policy extent-cache on",
+        "policy batch 32",
+        "counter hits exact ",
+        "counter misses exact 0",
+        "counter objects exact ",
+        "counter reclaimable exact ",
+        "flags sets ",
+    ] {
+        assert!(
+            text.lines().any(|l| l.starts_with(start)),
+            "{start}\n{text}"
+        );
+    }
+    assert!(text.contains("kIOPS") && text.contains("ops/s"), "{text}");
+    let json = serde_json::to_value(&summary).unwrap();
+    assert_eq!(json["workloads"][0]["unit"], "io");
+    assert_eq!(json["policies"][3]["arm"], "32");
+}
+
+#[test]
+fn a_runtime_ends_a_workload_by_itself() {
+    let mut scenario = small();
+    for workload in &mut scenario.workloads {
+        workload.runtime = Some(Duration::from_millis(100));
+    }
+    let lab = Lab::start(scenario, &Registry::default(), quick()).unwrap();
+    let samples = lab.take_samples().unwrap();
+    wait_for(&samples, "the end", |s| !s.running && s.seq > 2);
+    lab.finish();
+}
+
+#[test]
+fn a_reader_that_sleeps_loses_samples_and_is_told() {
+    let options = Options {
+        interval: Duration::from_millis(1),
+        probe: false,
+    };
+    let mut scenario = small();
+    scenario.workloads.remove(0);
+    let lab = Lab::start(scenario, &Registry::default(), options).unwrap();
+    let samples = lab.take_samples().unwrap();
+    // The channel holds 256 samples; sooner or later more than that are due while nobody reads.
+    let mut dropped = 0;
+    let mut sleep = Duration::from_millis(400);
+    while dropped == 0 && sleep < DEADLINE {
+        std::thread::sleep(sleep);
+        sleep *= 2;
+        samples.try_iter().for_each(drop);
+        dropped = wait_for(&samples, "one more", |_| true).dropped;
+    }
+    assert!(dropped > 0);
+    let sample = wait_for(&samples, "one more", |_| true);
+    assert!(!sample.flags.probe && sample.flags.sets == 0 && !sample.flags.words.is_empty());
+    lab.finish();
+}
+
+#[test]
+fn more_tasks_than_recorders_lose_no_count() {
+    let mut scenario = small();
+    scenario.workloads.remove(0);
+    scenario.workloads[0].kind = cairn_lab::WorkloadKind::CreatClo { tasks: 200 };
+    let lab = Lab::start(scenario, &Registry::default(), quick()).unwrap();
+    let samples = lab.take_samples().unwrap();
+    let sample = wait_for(&samples, "work", |s| s.workloads[0].ops > 10_000);
+    assert_eq!(sample.workloads[0].workers, 200);
+    let summary = lab.finish();
+    let w = &summary.workloads[0];
+    assert!(
+        w.latency_ns.n > 0 && w.latency_ns.n <= w.ops,
+        "{} of {}",
+        w.latency_ns.n,
+        w.ops
+    );
+}
+
+/// A device that fails or panics on demand.
+struct Moody {
+    below: Device,
+    panic: Arc<AtomicBool>,
+}
+
+impl BlockDevice for Moody {
+    fn info(&self) -> DeviceInfo {
+        self.below.info()
+    }
+
+    fn caps(&self) -> Caps {
+        Caps::WRITE
+    }
+
+    fn read_vectored_at(
+        &self,
+        bufs: &mut [std::io::IoSliceMut<'_>],
+        off: u64,
+        flags: ReqFlags,
+    ) -> cairn_block::Result<()> {
+        self.below.read_vectored_at(bufs, off, flags)
+    }
+
+    fn write_vectored_at(
+        &self,
+        bufs: &[std::io::IoSlice<'_>],
+        off: u64,
+        flags: ReqFlags,
+    ) -> cairn_block::Result<()> {
+        assert!(!self.panic.load(Ordering::Relaxed), "the stone broke");
+        self.below.write_vectored_at(bufs, off, flags)
+    }
+
+    fn describe(&self) -> Node {
+        Node::new("moody")
+    }
+
+    fn children(&self) -> Vec<Device> {
+        vec![Arc::clone(&self.below)]
+    }
+}
+
+#[test]
+fn a_panic_in_a_worker_stops_the_workload_and_nothing_else() {
+    let panic = Arc::new(AtomicBool::new(false));
+    let switch = Arc::clone(&panic);
+    let mut registry = Registry::default();
+    registry.blocks().register(
+        "moody",
+        "breaks on demand",
+        Shape::Layer,
+        &[],
+        move |site| {
+            let below = site.below()?;
+            let panic = Arc::clone(&switch);
+            Ok(Arc::new(Moody { below, panic }))
+        },
+    );
+    let mut scenario = small();
+    scenario.stack = "moody/ram(40m)".to_owned();
+    let lab = Lab::start(scenario, &registry, quick()).unwrap();
+    let samples = lab.take_samples().unwrap();
+    wait_for(&samples, "work", |s| s.workloads[0].ops > 100);
+    panic.store(true, Ordering::Relaxed);
+    let sample = wait_for(&samples, "the failure", |s| {
+        s.failure.is_some() && !s.running
+    });
+    assert_eq!(
+        sample.failure.as_deref(),
+        Some("write: a worker panicked: the stone broke")
+    );
+    panic.store(false, Ordering::Relaxed);
+    lab.start_workload().unwrap();
+    wait_for(&samples, "work again", |s| {
+        s.running && s.failure.is_none() && s.workloads[0].ops_per_s > 0.0
+    });
+    let summary = lab.finish();
+    assert_eq!(summary.failure, None);
+}
+
+#[test]
+fn failed_ios_are_counted_and_the_workload_goes_on() {
+    let mut scenario = small();
+    scenario.stack = "error(op=write,rate=0.01,seed=3)/ram(40m)".to_owned();
+    // The buffers of the pattern are read only here, and the file is laid out by writes that may fail.
+    scenario.stack = scenario.stack.replace("rate=0.01", "rate=0.5,skip=64");
+    scenario.workloads.truncate(1);
+    let lab = Lab::start(scenario, &Registry::default(), quick()).unwrap();
+    let samples = lab.take_samples().unwrap();
+    let sample = wait_for(&samples, "errors", |s| {
+        s.workloads[0].errors > 10 && s.workloads[0].ops > 10
+    });
+    assert!(sample.running && sample.failure.is_none());
+    lab.finish();
+}
+
+#[test]
+fn a_layers_own_policy_is_in_the_list() {
+    let mut registry = Registry::default();
+    let arm = Arc::new(AtomicUsize::new(9));
+    let hook = Arc::clone(&arm);
+    registry
+        .register_policy(
+            PolicyInfo::new(
+                "faults",
+                'f',
+                &["off", "on"],
+                "whether faults are injected",
+                "moody",
+            ),
+            move |chosen| hook.store(chosen, Ordering::Relaxed),
+        )
+        .unwrap();
+    let mut scenario = small();
+    scenario
+        .policies
+        .insert("faults".to_owned(), "on".to_owned());
+    let lab = Lab::start(scenario, &registry, quick()).unwrap();
+    assert_eq!(arm.load(Ordering::Relaxed), 1);
+    let policies = lab.policies();
+    policies.set(policies.by_key('f').unwrap(), 0).unwrap();
+    assert_eq!(arm.load(Ordering::Relaxed), 0);
+    drop(lab);
+}

@@ -1,15 +1,29 @@
 #![doc = include_str!("../README.md")]
 
+#[allow(unsafe_code, reason = "hands out raw memory of nodes")]
+mod arena;
+#[allow(unsafe_code, reason = "calls membarrier(2)")]
+mod barrier;
 mod cache;
 mod config;
 mod counters;
 mod error;
 mod info;
+#[allow(unsafe_code, reason = "keeps uninitialised memory on the stack")]
+mod list;
 mod map;
 mod modify;
+#[allow(unsafe_code, reason = "holds a slot that outlives its thread")]
+mod pin;
+#[allow(unsafe_code, reason = "follows a list of leaked slots")]
+mod reclaim;
 pub mod reference;
 mod seq;
+mod sync;
+#[allow(unsafe_code, reason = "reads and writes nodes through raw links")]
+mod tree;
 mod types;
+mod value;
 
 pub use cache::{ExtentCache, Scan};
 pub use config::{Config, DroppedDelayed, Generation, Rules};

@@ -3,6 +3,8 @@
 
 mod caps;
 pub mod check;
+#[cfg(feature = "contract")]
+pub mod contract;
 mod device;
 mod error;
 mod explain;

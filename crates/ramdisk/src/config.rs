@@ -191,7 +191,11 @@ impl RamConfig {
                 ),
             );
         }
-        if usize::try_from(self.max).is_err() || isize::try_from(self.max).is_err() {
+        let mappable = self
+            .max
+            .checked_next_multiple_of(PAGE)
+            .is_some_and(|n| isize::try_from(n).is_ok());
+        if !mappable {
             return wrong(
                 "max",
                 format!("{} is more than this machine can map", human_size(self.max)),

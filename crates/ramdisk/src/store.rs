@@ -35,10 +35,13 @@ const fn us(n: u64) -> usize {
 
 impl Store {
     pub(crate) fn new(config: &RamConfig, bits: &Bitmap) -> Result<Self, RamError> {
-        let len = us(config.max);
+        // Whole pages, so that the last one can be cleared as a whole. Of a file, the part of the last
+        // page behind its end is memory that is never written out.
+        let bytes = config.max.next_multiple_of(PAGE);
+        let len = us(bytes);
         let (map, file) = match &config.backing {
             Backing::Memfd => {
-                let file = memfd(config.max)
+                let file = memfd(bytes)
                     .map_err(|e| RamError::system("a memory file cannot be made")(e.into()))?;
                 let map = Mapping::of_file(&file, len)
                     .map_err(RamError::system(format!("{len} bytes cannot be mapped")))?;

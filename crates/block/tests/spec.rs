@@ -1,0 +1,239 @@
+//! Spec strings: round trips by property, and mistakes with their messages.
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    reason = "a test fails by panicking"
+)]
+
+use std::fmt::Write as _;
+
+use cairn_block::{Node, Registry, Spec, SpecErrorKind};
+use proptest::prelude::*;
+
+fn value() -> impl Strategy<Value = String> {
+    prop_oneof![
+        "[a-zA-Z0-9/:._?=+-]{1,12}",
+        "[ -~]{0,12}",
+        "\\PC{0,6}",
+        Just("a=b".to_owned()),
+    ]
+}
+
+fn node() -> impl Strategy<Value = Node> {
+    let arg = (proptest::option::of("[a-z][a-z0-9_]{0,6}"), value());
+    (
+        "[a-z][a-z0-9_-]{0,8}",
+        proptest::option::of("[A-Za-z0-9_.-]{1,6}"),
+        prop::collection::vec(arg, 0..4),
+    )
+        .prop_map(|(name, id, args)| {
+            let mut node = Node::new(name).with_id(id.as_deref());
+            for (key, value) in args {
+                node = node.arg(key.as_deref().unwrap_or("k"), value);
+                if key.is_none()
+                    && let Some(last) = node.args.last_mut()
+                {
+                    last.key = None;
+                }
+            }
+            node
+        })
+}
+
+fn spec() -> impl Strategy<Value = Spec> {
+    let leaf = node().prop_map(Spec::leaf);
+    leaf.prop_recursive(5, 40, 4, |inner| {
+        (node(), prop::collection::vec(inner, 1..4)).prop_map(|(n, below)| Spec::over(n, below))
+    })
+}
+
+proptest! {
+    #[test]
+    fn any_tree_prints_and_parses_to_itself(spec in spec()) {
+        let text = spec.to_string();
+        let again: Spec = text.parse().map_err(|e| TestCaseError::fail(format!("{text}: {e}")))?;
+        prop_assert_eq!(&again, &spec, "{}", text);
+        prop_assert_eq!(again.to_string(), text);
+    }
+
+    #[test]
+    fn any_text_is_parsed_or_refused_with_a_place(text in "\\PC{0,40}") {
+        if let Err(e) = text.parse::<Spec>() {
+            prop_assert!(e.column().is_some_and(|c| c <= text.chars().count() + 1), "{}", e);
+        }
+    }
+
+    #[test]
+    fn grammar_like_text_never_panics(text in "[a-z@()\\[\\]/|,=\" \\\\0-9]{0,60}") {
+        let registry = Registry::new();
+        // Both answers are fine; a panic is not.
+        let _ = registry.explain(&text).map_err(|e| e.to_string());
+    }
+
+    #[test]
+    fn canonical_is_a_fixed_point(
+        layers in prop::collection::vec(0_usize..7, 0..6),
+        size in 1_u64..1 << 40,
+        leaf in any::<bool>(),
+    ) {
+        let all = ["passthru", "stats(sample=1)", "stats( sample = 64 )", "delay(read=1000us)",
+            "error(rate=1%,errno=EIO)", "readonly", "delay@slow(write=50us,p99=1ms)"];
+        let mut text = String::new();
+        let mut slow = false;
+        for l in layers {
+            // An id is unique.
+            if l == 6 && std::mem::replace(&mut slow, true) { continue; }
+            write!(text, "{} / ", all[l]).unwrap();
+        }
+        write!(text, "{}(size={size})", if leaf { "null" } else { "zero" }).unwrap();
+        let registry = Registry::new();
+        let once = registry.canonical_text(&text).unwrap();
+        prop_assert_eq!(registry.canonical_text(&once).unwrap(), once.clone());
+        // What a running stack describes is the same tree.
+        let stack = registry.open(&text).unwrap();
+        prop_assert_eq!(stack.spec().to_string(), once.clone());
+        let described = registry.canonical(&Spec::of(&**stack.device())).unwrap();
+        let rebuilt = registry.canonical(&once.parse().unwrap()).unwrap();
+        if !once.contains("p99") {
+            prop_assert_eq!(described, rebuilt);
+        }
+    }
+}
+
+#[test]
+fn canonical_forms() {
+    let registry = Registry::new();
+    for (given, canonical) in [
+        ("null(1024)", "null(1k)"),
+        ("null(size=4GiB)", "null(4g)"),
+        ("null(4GB,read=zeros)", "null(4g)"),
+        (
+            " stats | stats/stats @ stats ( sample = 1 ) / zero ( 1536 )",
+            "stats/stats/stats@stats/zero(1536)",
+        ),
+        (
+            "delay@delay(read=1000us,p99=0)/zero(1)",
+            "delay(read=1ms,p99=0)/zero(1)",
+        ),
+        ("error(rate=100%)/zero(1)", "error/zero(1)"),
+        ("error(rate=0.5)/zero(1)", "error(rate=0.5)/zero(1)"),
+        ("slice(0-1k)/zero(1m)", "slice(0-1k)/zero(1m)"),
+        ("offset(0)/zero(1m)", "offset(0)/zero(1m)"),
+    ] {
+        assert_eq!(
+            registry.canonical_text(given).unwrap(),
+            canonical,
+            "{given}"
+        );
+    }
+}
+
+#[test]
+fn mistakes_have_their_messages() {
+    let registry = Registry::new();
+    let deep = format!("{}null(1){}", "mirror[".repeat(17), "]".repeat(17));
+    let wide = vec!["passthru"; 65].join("/");
+    let mut out = String::new();
+    for text in [
+        "",
+        "Stats/null(1)",
+        "stats//null(1)",
+        "stats/null(1)x",
+        "stats/null(1",
+        "stats/null(1 2)",
+        "stats/null(\"1",
+        "stats/null(\"\\1\")",
+        "stats/null()",
+        "stats@/null(1)",
+        "a@x/a@x",
+        "stats@x/stats@x/null(1)",
+        "mirror[null(1)",
+        "mirror[null(1)]/null(1)",
+        "statss/null(1)",
+        "xyzzy/null(1)",
+        "delay(reed=1us)/null(1)",
+        "passthru(x=1)/null(1)",
+        "passthru(1)/null(1)",
+        "stats(3)/null(1)",
+        "delay(read=1)/null(1)",
+        "delay(read=1us,read=2us)/null(1)",
+        "delay(dist=lognorm)/null(1)",
+        "error(rate=2)/null(1)",
+        "error(range=5-3)/null(1)",
+        "stats(sample=99999999999)/null(1)",
+        "null(0)",
+        "null(4x)",
+        "null(99999999999999999999)",
+        "null(16e)",
+        "null(1)/null(1)",
+        "stats",
+        "stats[null(1),null(1)]",
+        "offset(2k)/null(1k)",
+        "slice(1k-2k)/null(1k)",
+        "offset(0,len=0)/null(1k)",
+        deep.as_str(),
+        wide.as_str(),
+    ] {
+        let shown: String = text.chars().take(70).collect();
+        let error = match registry.explain(text) {
+            Ok(e) => panic!("{shown} is taken: {e}"),
+            Err(e) => e.to_string(),
+        };
+        writeln!(out, "{shown}\n{error}\n").unwrap();
+    }
+    let golden = include_str!("golden/mistakes.txt");
+    if std::env::var_os("CAIRN_BLESS").is_some() {
+        std::fs::write(
+            concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden/mistakes.txt"),
+            &out,
+        )
+        .unwrap();
+        return;
+    }
+    assert_eq!(
+        out, golden,
+        "run with CAIRN_BLESS=1 after looking at the difference"
+    );
+}
+
+#[test]
+fn limits_hold_at_their_edges() {
+    let registry = Registry::new();
+    let wide = format!("{}/null(1)", vec!["passthru"; 63].join("/"));
+    assert!(registry.open(&wide).is_ok());
+    let deep = format!("{}a{}", "a[a,".repeat(16), "]".repeat(16));
+    assert!(deep.parse::<Spec>().is_ok());
+    let deeper = format!("{}a{}", "a[a,".repeat(17), "]".repeat(17));
+    assert_eq!(
+        deeper.parse::<Spec>().unwrap_err().kind(),
+        SpecErrorKind::TooDeep
+    );
+    let mut tall = Spec::leaf(Node::new("null").arg("size", 1));
+    for _ in 0..64 {
+        tall = Spec::over(Node::new("passthru"), vec![tall]);
+    }
+    assert_eq!(
+        registry.canonical(&tall).unwrap_err().kind(),
+        SpecErrorKind::TooManyNodes
+    );
+}
+
+#[test]
+fn explain_shows_where_things_end() {
+    let registry = Registry::new();
+    let text = registry
+        .explain("stats@top/readonly/delay(read=1us)/null(4g)")
+        .unwrap()
+        .to_string();
+    let golden = include_str!("golden/explain.txt");
+    if std::env::var_os("CAIRN_BLESS").is_some() {
+        std::fs::write(
+            concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden/explain.txt"),
+            format!("{text}\n"),
+        )
+        .unwrap();
+        return;
+    }
+    assert_eq!(format!("{text}\n"), golden);
+}

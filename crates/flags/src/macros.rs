@@ -91,7 +91,22 @@ macro_rules! state_bits {
         $(#[$($outer:tt)*])*
         $vis:vis struct $Name:ident : $T:ident { $($bits:tt)* }
     ) => {
-        $crate::__state_bits_parse! { { [$(#[$($outer)*])*] [$vis] $Name $T } {} {} $($bits)* }
+        $crate::__state_bits_word! { $T { [$(#[$($outer)*])*] [$vis] $Name $T } $($bits)* }
+    };
+}
+
+/// Lets the integers pass that a word can be made of.
+#[macro_export]
+#[doc(hidden)]
+macro_rules! __state_bits_word {
+    (u8 $head:tt $($bits:tt)*) => { $crate::__state_bits_parse! { $head {} {} $($bits)* } };
+    (u16 $head:tt $($bits:tt)*) => { $crate::__state_bits_parse! { $head {} {} $($bits)* } };
+    (u32 $head:tt $($bits:tt)*) => { $crate::__state_bits_parse! { $head {} {} $($bits)* } };
+    (u64 $head:tt $($bits:tt)*) => { $crate::__state_bits_parse! { $head {} {} $($bits)* } };
+    (usize $head:tt $($bits:tt)*) => { $crate::__state_bits_parse! { $head {} {} $($bits)* } };
+    ($T:ident { $outer:tt $vis:tt $Name:ident $U:ident } $($bits:tt)*) => {
+        compile_error! { concat!("`", stringify!($Name), "`: the word must be u8, u16, u32, u64 ",
+            "or usize, not `", stringify!($T), "`") }
     };
 }
 
@@ -177,9 +192,9 @@ macro_rules! __state_bits_parse {
             "lock(BIT, waiters = BIT), plain(BIT) and stub, BIT being a number") }
     };
     ({ $($head:tt)* } { $($bits:tt)* } { $($stubs:tt)* }
-        $(#[$($m:tt)*])* const $B:ident = $role:ident $(($($arg:tt)*))? $more:tt $($rest:tt)*) => {
+        $(#[$($m:tt)*])* const $B:ident = $role:ident ($($arg:tt)*) $more:tt $($rest:tt)*) => {
         compile_error! { concat!("state bit `", stringify!($B), "`: role clash: one role per bit, ",
-            "but `", stringify!($more), "` follows `", stringify!($role $(($($arg)*))?), "`") }
+            "but `", stringify!($more), "` follows `", stringify!($role($($arg)*)), "`") }
     };
     ({ $($head:tt)* } { $($bits:tt)* } { $($stubs:tt)* } $($rest:tt)+) => {
         compile_error! { concat!("expected `const NAME = role(BIT);`, found `",

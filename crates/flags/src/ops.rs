@@ -71,7 +71,8 @@ where
             return false;
         }
         Self::note_rmw(mask, || !self.peek());
-        F::Bits::fetch_and(&self.cell, !mask, order) & mask != F::Bits::EMPTY
+        let old = F::Bits::fetch_and(&self.cell, !mask, order);
+        F::Bits::picked(old, mask) != F::Bits::EMPTY
     }
 
     /// Inverts `flags`. On x86-64 one `lock xor`.
@@ -107,7 +108,7 @@ where
     #[inline(always)]
     pub fn test_and_set<const BIT: u32>(&self, order: Ordering) -> bool {
         let mask = Self::one::<BIT>();
-        let old = F::Bits::fetch_or(&self.cell, mask, order) & mask;
+        let old = F::Bits::picked(F::Bits::fetch_or(&self.cell, mask, order), mask);
         Self::note_rmw(mask, || old);
         old != F::Bits::EMPTY
     }
@@ -120,7 +121,7 @@ where
     #[inline(always)]
     pub fn test_and_clear<const BIT: u32>(&self, order: Ordering) -> bool {
         let mask = Self::one::<BIT>();
-        let old = F::Bits::fetch_and(&self.cell, !mask, order) & mask;
+        let old = F::Bits::picked(F::Bits::fetch_and(&self.cell, !mask, order), mask);
         Self::note_rmw(mask, || !old);
         old != F::Bits::EMPTY
     }
@@ -132,7 +133,7 @@ where
     #[inline(always)]
     pub fn test_and_toggle<const BIT: u32>(&self, order: Ordering) -> bool {
         let mask = Self::one::<BIT>();
-        let old = F::Bits::fetch_xor(&self.cell, mask, order) & mask;
+        let old = F::Bits::picked(F::Bits::fetch_xor(&self.cell, mask, order), mask);
         Self::note_rmw(mask, || F::Bits::EMPTY);
         old != F::Bits::EMPTY
     }

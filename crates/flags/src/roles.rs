@@ -41,7 +41,8 @@ where
             return false;
         }
         Self::note_rmw(mask, || self.peek());
-        F::Bits::fetch_or(&self.cell, mask, Relaxed) & mask != mask
+        let old = F::Bits::fetch_or(&self.cell, mask, Relaxed);
+        F::Bits::picked(old, mask) != mask
     }
 
     /// Sets `flags` as `policy` says: [`set`](Self::set), relaxed, or
@@ -80,11 +81,11 @@ where
             return false;
         }
         Self::note_rmw(mask, || self.peek());
-        let changed = F::Bits::fetch_or(&self.cell, mask, Release) & mask != mask;
+        let old = F::Bits::fetch_or(&self.cell, mask, Release);
         if cfg!(debug_assertions) {
             self.assert_published(mask);
         }
-        changed
+        F::Bits::picked(old, mask) != mask
     }
 
     /// Panics when a bit just published is clear.
@@ -160,7 +161,8 @@ where
     pub fn mark_work_always(&self, flags: F) -> bool {
         let mask = flags.bits();
         Self::note_rmw(mask, || self.peek());
-        F::Bits::fetch_or(&self.cell, mask, AcqRel) & mask != mask
+        let old = F::Bits::fetch_or(&self.cell, mask, AcqRel);
+        F::Bits::picked(old, mask) != mask
     }
 
     /// Takes work: clears `flags` and returns those that were set. What their markers wrote before
@@ -173,7 +175,7 @@ where
     #[inline(always)]
     pub fn take_work(&self, flags: F) -> F {
         let mask = flags.bits();
-        let old = F::Bits::fetch_and(&self.cell, !mask, AcqRel) & mask;
+        let old = F::Bits::picked(F::Bits::fetch_and(&self.cell, !mask, AcqRel), mask);
         Self::note_rmw(mask, || !old);
         full_fence();
         F::from_bits_retain(old)

@@ -163,9 +163,9 @@ where
         loop {
             let seen = F::Bits::load(&self.cell, Acquire);
             if (seen & bit != F::Bits::EMPTY) == set {
-                // An unlock wakes one sleeper only. This one has no use for the lock: the wake-up
-                // goes on to the next, who may.
-                if woken {
+                // An unlock wakes one sleeper only. Who only waited for a clear bit has no use for
+                // the lock: the wake-up goes on to the next, who may. (Sets wake all.)
+                if woken && !set {
                     park::wake_one::<F::Bits>(self.address(), WAITERS);
                 }
                 return true;

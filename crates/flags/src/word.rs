@@ -30,6 +30,8 @@ pub trait Word: bitflags::Bits + WriteHex + Ord + sealed::Sealed {
     #[doc(hidden)]
     fn to_u64(self) -> u64;
     #[doc(hidden)]
+    fn picked(old: Self, mask: Self) -> Self;
+    #[doc(hidden)]
     fn load(cell: &Self::Atomic, order: Ordering) -> Self;
     #[doc(hidden)]
     fn store(cell: &Self::Atomic, value: Self, order: Ordering);
@@ -76,7 +78,7 @@ mod sealed {
 pub type Storage<F> = <<F as bitflags::Flags>::Bits as Word>::Atomic;
 
 macro_rules! words {
-    ($($int:ident $atomic:ident),*) => {$(
+    ($($int:ident $atomic:ident $hide:ident),*) => {$(
         impl sealed::Sealed for $int {}
 
         impl Word for $int {
@@ -101,6 +103,15 @@ macro_rules! words {
             #[inline(always)]
             fn to_u64(self) -> u64 {
                 self as u64
+            }
+            /// `old & mask`, in the shape that becomes `lock bts` for any single bit.
+            ///
+            /// LLVM turns the test of a word's top bit into one of its sign before it looks for
+            /// `bts`, and then makes a compare-and-swap loop; so that one test is hidden from it.
+            #[inline(always)]
+            fn picked(old: Self, mask: Self) -> Self {
+                let bits = old & mask;
+                if mask == 1 << ($int::BITS - 1) { hide::$hide(bits) } else { bits }
             }
             #[inline(always)]
             fn load(cell: &Self::Atomic, order: Ordering) -> Self {
@@ -159,6 +170,43 @@ macro_rules! words {
     )*};
 }
 
-words!(u8 AtomicU8, u16 AtomicU16, u32 AtomicU32, usize AtomicUsize);
+/// Identities that the optimiser cannot see through. They cost no instruction.
+mod hide {
+    macro_rules! hide {
+        ($($name:ident $int:ident $template:literal),*) => {$(
+            #[cfg(all(target_arch = "x86_64", not(loom), not(miri)))]
+            #[inline(always)]
+            pub(super) fn $name(mut value: $int) -> $int {
+                // SAFETY: the block is a comment. It touches neither memory nor flags, and leaves
+                // the register as it is.
+                unsafe {
+                    core::arch::asm!(
+                        $template,
+                        inout(reg) value,
+                        options(pure, nomem, nostack, preserves_flags),
+                    );
+                }
+                value
+            }
+
+            #[cfg(not(all(target_arch = "x86_64", not(loom), not(miri))))]
+            #[inline(always)]
+            pub(super) fn $name(value: $int) -> $int {
+                value
+            }
+        )*};
+    }
+
+    hide!(u16 u16 "/* {0:x} */", u32 u32 "/* {0:e} */", u64 u64 "/* {0:r} */");
+    hide!(usize usize "/* {0:r} */");
+
+    /// There is no `bts` of 8 bits to be had.
+    #[inline(always)]
+    pub(super) fn u8(value: u8) -> u8 {
+        value
+    }
+}
+
+words!(u8 AtomicU8 u8, u16 AtomicU16 u16, u32 AtomicU32 u32, usize AtomicUsize usize);
 #[cfg(any(loom, feature = "portable-atomic", target_has_atomic = "64"))]
-words!(u64 AtomicU64);
+words!(u64 AtomicU64 u64);

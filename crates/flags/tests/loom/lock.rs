@@ -174,6 +174,10 @@ fn loom_lock_mutant_relaxed_unlock() {
 
 /// The hand-over protocol, written out so that single steps can be left out.
 #[derive(Clone, Copy, Default)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is one step that a mutant leaves out"
+)]
 struct Steps {
     /// Look for waiters before unlocking instead of in the RMW that unlocks.
     look_before_unlock: bool,
@@ -181,6 +185,8 @@ struct Steps {
     forget_other_sleepers: bool,
     /// A woken observer keeps the wake-up.
     keep_wakeup: bool,
+    /// A locker whose time is over leaves without a last attempt that announces it.
+    leave_unannounced: bool,
     /// An announcing waiter does not look again before it sleeps.
     sleep_unseen: bool,
 }
@@ -252,6 +258,26 @@ impl Protocol {
         }
     }
 
+    /// Locks, or gives up after one sleep.
+    fn lock_impatiently(&self) {
+        let mut patience = 1;
+        loop {
+            if self.steps.leave_unannounced && patience == 0 {
+                return;
+            }
+            let old = self.word.fetch_or(LOCK | WAITERS, Acquire);
+            if old & LOCK == 0 {
+                return self.unlock(true);
+            }
+            if patience == 0 {
+                return;
+            }
+            if self.sleep_if(old | WAITERS) {
+                patience -= 1;
+            }
+        }
+    }
+
     fn unlock(&self, contended: bool) {
         if self.steps.look_before_unlock {
             let waiting = self.word.load(Relaxed) & WAITERS != 0;
@@ -267,6 +293,38 @@ impl Protocol {
             self.wake_one();
         }
     }
+}
+
+/// A locker that gives up must not take the only wake-up with it.
+fn giving_up(steps: Steps) {
+    explore(Some(3), move || {
+        let lock = Arc::new(Protocol {
+            steps,
+            word: AtomicU32::new(LOCK | WAITERS),
+            sleepers: Mutex::new(()),
+            wakeup: Condvar::new(),
+        });
+        let owner = actor(&lock, |l| l.unlock(true));
+        let impatient = actor(&lock, Protocol::lock_impatiently);
+        let patient = actor(&lock, Protocol::lock_and_unlock);
+        owner.join().unwrap();
+        impatient.join().unwrap();
+        patient.join().unwrap();
+    });
+}
+
+#[test]
+fn loom_lock_protocol_giving_up() {
+    giving_up(Steps::default());
+}
+
+#[test]
+#[should_panic(expected = "deadlock")]
+fn loom_lock_mutant_leaves_unannounced() {
+    giving_up(Steps {
+        leave_unannounced: true,
+        ..Steps::default()
+    });
 }
 
 /// With `owner`, one more thread holds the lock at the start and knows of waiters.

@@ -1,0 +1,21 @@
+//! The exclusive forms are not reachable while a guard lives.
+
+use cairn_flags::{AtomicFlags, state_bits};
+
+state_bits! {
+    pub struct State: u32 {
+        const VERIFIED = hint(0);
+        const UPTODATE = publish(1);
+        const DIRTY = work(2);
+        const LOCK = lock(3, waiters = 4);
+        const META = plain(5);
+    }
+}
+
+fn main() {
+    let mut word = AtomicState::new();
+    let guard = word.lock();
+    word.clear_mut(State::LOCK);
+    drop(guard);
+    let _: &AtomicFlags<State> = word.as_raw();
+}

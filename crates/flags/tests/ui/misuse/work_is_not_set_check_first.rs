@@ -1,0 +1,20 @@
+//! A work bit is not set without the fence, nor cleared without taking.
+
+use cairn_flags::{AtomicFlags, state_bits};
+
+state_bits! {
+    pub struct State: u32 {
+        const VERIFIED = hint(0);
+        const UPTODATE = publish(1);
+        const DIRTY = work(2);
+        const LOCK = lock(3, waiters = 4);
+        const META = plain(5);
+    }
+}
+
+fn main() {
+    let word = AtomicState::new();
+    word.set_dirty();
+    word.clear_dirty();
+    let _: &AtomicFlags<State> = word.as_raw();
+}

@@ -54,6 +54,7 @@ impl<'a, const L: usize, const F: usize> CounterField<'a, L, F> {
     }
 
     /// The calling thread's slot, found once.
+    #[inline(always)]
     pub fn handle(self) -> Handle<'a, L, F> {
         Handle::new(self.store, self.word, self.field)
     }

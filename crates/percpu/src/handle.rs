@@ -28,30 +28,26 @@ use crate::thread::Lease;
 /// ```
 #[derive(Debug)]
 pub struct Handle<'a, const L: usize, const F: usize> {
-    way: Way<'a, L>,
+    /// The word, if the thread owns it.
+    own: Option<&'a AtomicU64>,
+    /// Keeps it owned.
+    _lease: Option<Lease>,
+    /// The words of all CPUs, if each has one.
+    per_cpu: Option<Words<'a, L>>,
     store: &'a Store<L, F>,
     word: usize,
     field: usize,
 }
 
-/// How the handle reaches its word.
-#[derive(Debug)]
-enum Way<'a, const L: usize> {
-    /// The thread owns the word, as long as the lease lives.
-    Owned(&'a AtomicU64, Lease),
-    /// Whichever CPU the thread runs on has one.
-    Cpu(Words<'a, L>),
-    /// As the counter itself does.
-    Counter,
-}
-
 impl<'a, const L: usize, const F: usize> Handle<'a, L, F> {
+    // Inlined, so that the caller's loop keeps the handle in registers.
+    #[inline(always)]
     pub(crate) fn new(store: &'a Store<L, F>, word: usize, field: usize) -> Self {
-        let owned = store.table().lease(word);
-        let way = owned.map(|(lease, own)| Way::Owned(own, lease));
-        let way = way.or_else(|| store.per_cpu(word).map(Way::Cpu));
+        let (lease, own) = store.table().lease(word).unzip();
         Self {
-            way: way.unwrap_or(Way::Counter),
+            own,
+            _lease: lease,
+            per_cpu: store.table().per_cpu(word),
             store,
             word,
             field,
@@ -67,9 +63,9 @@ impl<'a, const L: usize, const F: usize> Handle<'a, L, F> {
     /// Adds `n`, modulo 2^64.
     #[inline(always)]
     pub fn add(&self, n: u64) {
-        match &self.way {
-            Way::Owned(word, _) => owner::add(word, n),
-            Way::Cpu(words) if words.add(n) => {}
+        match (self.own, self.per_cpu) {
+            (Some(word), _) => owner::add(word, n),
+            (None, Some(words)) if words.add(n) => {}
             _ => self.store.add_slow(self.word, self.field, n),
         }
     }

@@ -15,33 +15,45 @@ use std::sync::atomic::{AtomicIsize, AtomicPtr, AtomicUsize, Ordering};
 use crate::protocol::once::OnceBox;
 use crate::protocol::view::View;
 use crate::slot::Slot;
-use crate::sys::opaque;
+use crate::sys::hint::{likely_below, opaque};
 use crate::sys::rseq::Words;
-use crate::table::Table;
+use crate::table::{MIN_OWNED, Table};
+use crate::thread;
+
+/// Owned tables of at least this many slots are shown to the add; smaller ones, which take a builder to make,
+/// are used the slow way.
+const FLOOR: usize = thread::offset_of(MIN_OWNED);
 
 /// Nothing, then one table for as long as this lives.
 pub(crate) struct Slots<const L: usize> {
-    /// The slots that threads own, for offsets below their size in units of `size_of::<Slot<1>>()`. Empty until
+    /// The slots that threads own, for offsets below their size in units of `size_of::<Slot<1>>()`. Nothing until
     /// there are slots, and under every backend but the owned one.
-    owned: View<Slot<L>>,
-    /// The slots of the CPUs, for ids below their number. Empty under every backend but `RseqCpu`.
-    cpus: View<Slot<L>>,
-    /// The rseq area's offset, set before `cpus` is.
-    area: AtomicIsize,
+    owned: View<Slot<L>, FLOOR>,
+    /// The slots of the CPUs, for ids below their number. Nothing under every backend but the rseq ones.
+    cpus: View<Slot<L>, 1>,
+    /// The offsets of the rseq area and of its id, set before `cpus` is.
+    area: [AtomicIsize; 2],
     /// Keeps the slots that the two show.
     table: OnceBox<Table<L>>,
+}
+
+/// How an add may reach the caller's word at first sight.
+pub(crate) enum Found<'a, const L: usize> {
+    /// The caller owns the slot.
+    Own(&'a Slot<L>),
+    /// Each CPU has a slot.
+    PerCpu(Words<'a, L>),
+    /// There are no slots yet, the caller has no offset, or the backend is another.
+    Neither,
 }
 
 impl<const L: usize> Slots<L> {
     /// None yet.
     pub(crate) const fn new() -> Self {
-        const fn nothing<T>() -> View<T> {
-            View::over(AtomicPtr::new(ptr::null_mut()), AtomicUsize::new(0))
-        }
         Self {
             owned: nothing(),
             cpus: nothing(),
-            area: AtomicIsize::new(0),
+            area: [const { AtomicIsize::new(0) }; 2],
             table: OnceBox::over(AtomicPtr::new(ptr::null_mut())),
         }
     }
@@ -61,39 +73,57 @@ impl<const L: usize> Slots<L> {
     pub(crate) fn set(&self, built: Box<Table<L>>) -> &Table<L> {
         let table = self.table.set(built);
         let owned = table.owned();
-        self.owned.show(
-            owned.as_ptr().cast_mut(),
-            owned.len() * size_of::<Slot<1>>(),
-        );
-        if let Some(area) = table.cpu_area() {
+        let end = thread::offset_of(owned.len());
+        self.owned
+            .show(owned.as_ptr().cast_mut().wrapping_sub(1), end);
+        if let Some((area, id)) = table.area_offsets() {
             let cpus = table.slots();
-            self.area.store(area, Ordering::Relaxed);
+            self.area[0].store(area, Ordering::Relaxed);
+            self.area[1].store(id, Ordering::Relaxed);
             self.cpus.show(cpus.as_ptr().cast_mut(), cpus.len());
         }
         table
     }
 
-    /// The slot that the thread with this offset owns.
+    /// Where the calling thread adds to `word`.
     #[inline(always)]
-    pub(crate) fn own(&self, offset: usize) -> Option<&Slot<L>> {
-        let at = self.owned.below(offset)?;
-        // SAFETY: `at` is the first of as many slots as the limit says, of `size_of::<Slot<1>>()` bytes each times
-        // L, and offsets are multiples of that size.
-        let slot = opaque(unsafe { at.byte_add(offset * L) });
-        // SAFETY: it points into an allocation.
-        unsafe { std::hint::assert_unchecked(!slot.is_null()) };
-        // SAFETY: the slot belongs to the table, which is set before it is shown and lives as long as `self`;
-        // its words are atomics.
-        Some(unsafe { &*slot })
+    pub(crate) fn find(&self, word: usize) -> Found<'_, L> {
+        let owned = self.owned.address();
+        let offset = thread::offset();
+        // The sum overflows exactly if there is nothing at `owned`: see `nothing`.
+        if owned.addr().checked_add(offset * L).is_some() {
+            if likely_below::<FLOOR>(offset) || offset < self.owned.limit() {
+                // Not `byte_add`: the address is that of the slot before the first.
+                let slot = opaque(owned.wrapping_byte_add(offset * L));
+                // SAFETY: it points into an allocation.
+                unsafe { std::hint::assert_unchecked(!slot.is_null()) };
+                // SAFETY: offsets count from the address in units of `size_of::<Slot<1>>()` bytes, of which a slot has
+                // L, the first being 1; below the limit they lead to a slot of the table, which is set
+                // before it is shown and lives as long as `self`; its words are atomics.
+                return Found::Own(unsafe { &*slot });
+            }
+            return Found::Neither;
+        }
+        let cpus = self.cpus.address();
+        if cpus.addr() != usize::MAX {
+            let [area, id] = &self.area;
+            let offsets = (area.load(Ordering::Relaxed), id.load(Ordering::Relaxed));
+            // SAFETY: the view shows slots of the table, which lives as long as `self`, and only once the offsets
+            // are those of an area which the C library registers in every thread.
+            let words = unsafe { Words::of_slots(offsets, cpus, self.cpus.limit(), word) };
+            return Found::PerCpu(words);
+        }
+        Found::Neither
     }
+}
 
-    /// One word of the slots of all CPUs, under that backend.
-    #[inline(always)]
-    pub(crate) fn per_cpu(&self, word: usize) -> Option<Words<'_, L>> {
-        let (at, len) = self.cpus.all()?;
-        let area = self.area.load(Ordering::Relaxed);
-        // SAFETY: the view shows slots of the table, which lives as long as `self`, and only once `area` is that
-        // of an area which the C library registers in every thread.
-        Some(unsafe { Words::of_cpus(area, at, len, word) })
-    }
+/// The address that views start from: any offset of a thread added to it overflows, so that one addition both
+/// makes the address of a slot and tells whether there is one.
+const fn nowhere<T>() -> *mut T {
+    ptr::without_provenance_mut(usize::MAX)
+}
+
+/// A view before there is anything to see.
+const fn nothing<T, const FLOOR: usize>() -> View<T, FLOOR> {
+    View::over(AtomicPtr::new(nowhere()), AtomicUsize::new(0))
 }

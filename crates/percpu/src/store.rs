@@ -7,8 +7,7 @@ use crate::backend::Effective;
 use crate::cpus;
 use crate::protocol::batch;
 use crate::protocol::owner;
-use crate::slots::Slots;
-use crate::sys::rseq::Words;
+use crate::slots::{Found, Slots};
 use crate::table::{Shape, Table};
 use crate::thread;
 
@@ -69,11 +68,6 @@ impl<const L: usize, const F: usize> Store<L, F> {
         new
     }
 
-    /// One word of the per-CPU slots, under that backend.
-    pub(crate) fn per_cpu(&self, word: usize) -> Option<Words<'_, L>> {
-        self.slots.per_cpu(word)
-    }
-
     /// The slots, if they exist.
     #[inline]
     pub(crate) fn get(&self) -> Option<&Table<L>> {
@@ -117,15 +111,11 @@ impl<const L: usize, const F: usize> Store<L, F> {
     /// Adds to a plain field.
     #[inline(always)]
     pub(crate) fn add(&self, word: usize, field: usize, n: u64) {
-        if let Some(slot) = self.slots.own(thread::offset()) {
-            return owner::add(slot.word(word), n);
+        match self.slots.find(word) {
+            Found::Own(slot) => owner::add(slot.word(word), n),
+            Found::PerCpu(words) if words.add(n) => {}
+            _ => self.add_slow(word, field, n),
         }
-        if let Some(words) = self.slots.per_cpu(word)
-            && words.add(n)
-        {
-            return;
-        }
-        self.add_slow(word, field, n);
     }
 
     /// The add that finds no slot at first sight.
@@ -142,15 +132,11 @@ impl<const L: usize, const F: usize> Store<L, F> {
     /// Adds to the decrement half of a gauge, with a store that releases.
     #[inline(always)]
     pub(crate) fn add_release(&self, word: usize, n: u64) {
-        if let Some(slot) = self.slots.own(thread::offset()) {
-            return owner::add_release(slot.word(word), n);
+        match self.slots.find(word) {
+            Found::Own(slot) => owner::add_release(slot.word(word), n),
+            Found::PerCpu(words) if words.add_release(n) => {}
+            _ => self.add_release_slow(word, n),
         }
-        if let Some(words) = self.slots.per_cpu(word)
-            && words.add_release(n)
-        {
-            return;
-        }
-        self.add_release_slow(word, n);
     }
 
     #[cold]
@@ -164,19 +150,29 @@ impl<const L: usize, const F: usize> Store<L, F> {
     pub(crate) fn add_batched(&self, word: usize, shared: usize, n: i64) {
         let batch = self.batch();
         if n.unsigned_abs() < u64::from(batch) {
-            if let Some(slot) = self.slots.own(thread::offset()) {
-                let (total, published) = (slot.word(word), slot.word(word + 1));
-                if let Some(residue) = batch::add_owned(total, published, n, batch) {
-                    self.table().publish(shared, residue);
+            match self.slots.find(word) {
+                Found::Own(slot) => {
+                    let (total, published) = (slot.word(word), slot.word(word + 1));
+                    if let Some(residue) = batch::add_owned(total, published, n, batch) {
+                        self.publish(shared, residue);
+                    }
+                    return;
                 }
-                return;
-            }
-            if let Some(words) = self.slots.per_cpu(word) {
-                let shared = || self.table().batch_words(shared);
-                return batch::add_on_cpu(&words, shared, n, batch);
+                Found::PerCpu(words) => {
+                    let shared = || self.table().batch_words(shared);
+                    return batch::add_on_cpu(&words, shared, n, batch);
+                }
+                Found::Neither => {}
             }
         }
         self.add_batched_slow(word, shared, n);
+    }
+
+    /// The fold, once per batch.
+    #[cold]
+    #[inline(never)]
+    fn publish(&self, shared: usize, residue: i64) {
+        self.table().publish(shared, residue);
     }
 
     /// The batched add that finds no slot at first sight, or fills a batch on its own.

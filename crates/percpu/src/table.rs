@@ -7,11 +7,11 @@ use crate::backend::{BackendKind, Effective, choose};
 use crate::protocol::batch::{self, Sections, Shared};
 use crate::protocol::owner;
 use crate::slot::{LINE_WORDS, Slot, SlotLabel};
-use crate::sys::rseq::{self, Area};
+use crate::sys::rseq::{self, Area, Words};
 use crate::{cpus, thread};
 
 /// Owned slots without a builder: enough for the CPUs, and for a small program's threads.
-const MIN_OWNED: usize = 16;
+pub(crate) const MIN_OWNED: usize = 16;
 /// One overflow slot for this many slots.
 const SLOTS_PER_OVERFLOW: usize = 16;
 /// Shared words of a batched field: base, central, largest.
@@ -43,15 +43,17 @@ impl Shape {
 
 /// The memory of `16 * L` words per slot.
 pub(crate) struct Table<const L: usize> {
-    /// Slots that threads own; empty under every other backend.
-    owned: Box<[Slot<L>]>,
-    /// Slots per CPU, or stripes; empty under the owned backend.
-    shared: Box<[Slot<L>]>,
+    /// Slots by thread, CPU or stripe; then overflow slots, which anyone may write; then the words that all
+    /// slots of a batched field share. One allocation, so that a sum is one loop.
+    all: Box<[Slot<L>]>,
+    /// How many of the first kind.
+    slots: usize,
+    /// How many of the second.
+    overflow: usize,
     /// Where the sections find the CPU, under the rseq backends.
     area: Option<Area>,
-    /// Overflow slots, then the words that all slots share.
-    rest: Box<[Slot<L>]>,
-    overflow: usize,
+    /// Times an overflow slot was used. Adds that find their slot do not come here, so it disturbs nobody else.
+    overflow_hits: AtomicU64,
     effective: Effective,
 }
 
@@ -67,18 +69,13 @@ impl<const L: usize> Table<L> {
         };
         let slots = shape.slots(kind);
         let overflow = (slots / SLOTS_PER_OVERFLOW).max(1);
-        let words = 1 + SHARED_WORDS * batched;
-        let (owned, shared) = if kind == BackendKind::Owned {
-            (slots, 0)
-        } else {
-            (0, slots)
-        };
+        let shared = (SHARED_WORDS * batched).div_ceil(LINE_WORDS * L);
         Self {
-            owned: Slot::many(owned),
-            shared: Slot::many(shared),
-            area,
-            rest: Slot::many(overflow + words.div_ceil(LINE_WORDS * L)),
+            all: Slot::many(slots + overflow + shared),
+            slots,
             overflow,
+            area,
+            overflow_hits: AtomicU64::new(0),
             effective,
         }
     }
@@ -89,8 +86,7 @@ impl<const L: usize> Table<L> {
 
     /// Bytes allocated, this header included.
     pub(crate) fn bytes(&self) -> usize {
-        size_of::<Self>()
-            + (self.owned.len() + self.shared.len() + self.rest.len()) * size_of::<Slot<L>>()
+        size_of::<Self>() + size_of_val(&*self.all)
     }
 
     /// The first add of a thread, a stripe, or an overflow slot.
@@ -99,11 +95,10 @@ impl<const L: usize> Table<L> {
         if let Some(slot) = self.own_slot() {
             return owner::add_as(slot.word(word), n, order);
         }
-        if let Some(area) = self.area {
-            let words = area.words(&self.shared, word);
-            if words.is_some_and(|words| words.add_as(n, order)) {
-                return;
-            }
+        if let Some(words) = self.per_cpu(word)
+            && words.add_as(n, order)
+        {
+            return;
         }
         match self.stripe() {
             Some(stripe) => _ = stripe.word(word).fetch_add(n, order),
@@ -113,26 +108,21 @@ impl<const L: usize> Table<L> {
 
     /// The slot that the calling thread owns, claimed if this is its first use.
     fn own_slot(&self) -> Option<&Slot<L>> {
-        if self.owned.is_empty() {
-            return None;
-        }
-        self.owned.get(thread::claim() / size_of::<Slot<1>>())
+        self.owned().get(thread::claim())
     }
 
     /// The stripe of the calling thread, under that backend.
     fn stripe(&self) -> Option<&Slot<L>> {
-        if self.area.is_some() || self.shared.is_empty() {
+        if self.effective.kind() != BackendKind::Striped {
             return None;
         }
-        self.shared.get(thread::hint() as usize % self.shared.len())
+        self.slots().get(thread::hint() as usize % self.slots)
     }
 
     /// Adds to an overflow slot, which anyone may write, with a locked add.
     fn add_overflow(&self, hint: usize, word: usize, n: u64, order: Ordering) {
-        self.shared_word(0).fetch_add(1, Ordering::Relaxed);
-        if let Some(slot) = self.rest.get(hint % self.overflow) {
-            slot.word(word).fetch_add(n, order);
-        }
+        self.overflow_hits.fetch_add(1, Ordering::Relaxed);
+        self.overflow_slot(hint).word(word).fetch_add(n, order);
     }
 
     /// Adds from a signal handler: nothing is claimed, allocated or assumed to have one writer.
@@ -142,37 +132,37 @@ impl<const L: usize> Table<L> {
 
     /// The calling thread's word for a handle, with the lease that keeps it.
     pub(crate) fn lease(&self, word: usize) -> Option<(thread::Lease, &AtomicU64)> {
-        if self.owned.is_empty() {
+        if self.owned().is_empty() {
             return None;
         }
-        let (lease, offset) = thread::Lease::take()?;
-        let slot = self.owned.get(offset / size_of::<Slot<1>>())?;
+        let (lease, id) = thread::Lease::take()?;
+        let slot = self.owned().get(id)?;
         Some((lease, slot.word(word)))
     }
 
-    /// A word all slots share.
+    /// Times an overflow slot was used.
+    pub(crate) fn overflow_hits(&self) -> u64 {
+        self.overflow_hits.load(Ordering::Relaxed)
+    }
+
+    /// The shared words of the batched field `field`.
+    pub(crate) fn batch_words(&self, field: usize) -> Shared<'_> {
+        let first = SHARED_WORDS * field;
+        Shared {
+            base: self.shared_word(first),
+            central: self.shared_word(first + 1),
+            largest: self.shared_word(first + 2),
+        }
+    }
+
+    /// A word that all slots share.
     #[expect(
         clippy::indexing_slicing,
         reason = "new() allocates room for every shared word that a field of the type names"
     )]
     fn shared_word(&self, word: usize) -> &AtomicU64 {
         let per_slot = LINE_WORDS * L;
-        self.rest[self.overflow + word / per_slot].word(word % per_slot)
-    }
-
-    /// Times an overflow slot was used.
-    pub(crate) fn overflow_hits(&self) -> u64 {
-        self.shared_word(0).load(Ordering::Relaxed)
-    }
-
-    /// The shared words of the batched field `field`.
-    pub(crate) fn batch_words(&self, field: usize) -> Shared<'_> {
-        let first = 1 + SHARED_WORDS * field;
-        Shared {
-            base: self.shared_word(first),
-            central: self.shared_word(first + 1),
-            largest: self.shared_word(first + 2),
-        }
+        self.all[self.slots + self.overflow + word / per_slot].word(word % per_slot)
     }
 
     /// The fold, once per batch.
@@ -187,7 +177,7 @@ impl<const L: usize> Table<L> {
         if n.unsigned_abs() >= u64::from(batch) {
             return self.add_past(field, n);
         }
-        if let Some(words) = self.area.and_then(|area| area.words(&self.shared, word)) {
+        if let Some(words) = self.per_cpu(word) {
             return batch::add_on_cpu(&words, || self.batch_words(field), n, batch);
         }
         let residue = if let Some(slot) = self.own_slot() {
@@ -210,9 +200,8 @@ impl<const L: usize> Table<L> {
 
     /// Publishes the residue of the caller's slot.
     pub(crate) fn sync(&self, word: usize, field: usize) {
-        let residue = if let Some(area) = self.area {
-            let words = area.words(&self.shared, word);
-            words.and_then(|words| words.publish())
+        let residue = if let Some(words) = self.per_cpu(word) {
+            words.publish()
         } else if let Some(slot) = self.stripe() {
             // A batch of 1 leaves nothing unpublished.
             batch::add_striped(slot.word(word), slot.word(word + 1), 0, 1)
@@ -227,43 +216,55 @@ impl<const L: usize> Table<L> {
         }
     }
 
-    /// Slots that threads own.
+    /// Slots that threads own: none under other backends.
     pub(crate) fn owned(&self) -> &[Slot<L>] {
-        &self.owned
+        if self.effective.kind() == BackendKind::Owned {
+            self.slots()
+        } else {
+            &[]
+        }
     }
 
-    /// The offset of the rseq area, if slots go by CPU id.
-    pub(crate) fn cpu_area(&self) -> Option<isize> {
-        self.area.and_then(Area::with_cpu_ids)
+    /// One word of the slots of all CPUs, or of all concurrency ids.
+    pub(crate) fn per_cpu(&self, word: usize) -> Option<Words<'_, L>> {
+        self.area?.words(self.slots(), word)
+    }
+
+    /// The offsets of the rseq area, under the rseq backends.
+    pub(crate) fn area_offsets(&self) -> Option<(isize, isize)> {
+        self.area.map(Area::offsets)
     }
 
     /// Slots by thread, CPU or stripe: all but overflow slots.
     pub(crate) fn slots(&self) -> &[Slot<L>] {
-        if self.owned.is_empty() {
-            &self.shared
-        } else {
-            &self.owned
-        }
+        self.all.get(..self.slots).unwrap_or(&self.all)
     }
 
-    /// Overflow slots.
-    fn overflow(&self) -> &[Slot<L>] {
-        self.rest.get(..self.overflow).unwrap_or(&[])
+    /// Those, and the overflow slots.
+    fn with_overflow(&self) -> &[Slot<L>] {
+        self.all
+            .get(..self.slots + self.overflow)
+            .unwrap_or(&self.all)
+    }
+
+    /// One of the overflow slots.
+    #[expect(
+        clippy::indexing_slicing,
+        reason = "there is at least one overflow slot"
+    )]
+    fn overflow_slot(&self, hint: usize) -> &Slot<L> {
+        &self.all[self.slots + hint % self.overflow]
     }
 
     /// One word of every slot, the overflow slots last.
     pub(crate) fn words(&self, word: usize) -> impl Iterator<Item = &AtomicU64> {
-        self.slots()
-            .iter()
-            .chain(self.overflow())
-            .map(move |slot| slot.word(word))
+        self.with_overflow().iter().map(move |slot| slot.word(word))
     }
 
     /// The sum of one word over all slots.
     #[inline]
     pub(crate) fn sum(&self, word: usize) -> u64 {
-        let sum = |slots: &[Slot<L>]| owner::sum(slots.iter().map(|slot| slot.word(word)));
-        sum(self.slots()).wrapping_add(sum(self.overflow()))
+        owner::sum(self.words(word))
     }
 
     /// Every slot with its name, the overflow slots last.
@@ -274,8 +275,9 @@ impl<const L: usize> Table<L> {
             BackendKind::RseqCid => SlotLabel::Cid,
             BackendKind::Striped => SlotLabel::Stripe,
         };
-        let slots = (0..).map(label).zip(self.slots());
-        slots.chain((0..).map(SlotLabel::Overflow).zip(self.overflow()))
+        let labels = (0..).map(label).take(self.slots);
+        let labels = labels.chain((0..).map(SlotLabel::Overflow));
+        labels.zip(self.with_overflow())
     }
 
     /// Slots that can hold a residue: those that a thread or CPU may have written.
@@ -293,26 +295,26 @@ impl<const L: usize> Table<L> {
         (self.effective.kind() == BackendKind::Owned).then(|| u64::from(thread::high_water()))
     }
 
-    /// The word of the caller's slot, or of a stripe or overflow slot, for operations that are atomic anyway.
+    /// The word of the caller's slot, or of one that it may share, for operations that are atomic anyway.
     pub(crate) fn any_word(&self, word: usize) -> &AtomicU64 {
         let slot = self.own_slot().or_else(|| {
             let index = self.area.map_or_else(thread::hint, Area::id_now) as usize;
-            let len = self.shared.len().max(1);
-            self.shared.get(index % len)
+            let shared = self.owned().is_empty();
+            self.slots().get(index % self.slots).filter(|_| shared)
         });
-        slot.or_else(|| self.rest.first())
-            .map_or_else(|| self.shared_word(0), |slot| slot.word(word))
+        slot.unwrap_or_else(|| self.overflow_slot(thread::hint() as usize))
+            .word(word)
     }
 
     /// Zeroes everything.
     pub(crate) fn clear(&mut self) {
-        let all = self.owned.iter_mut().chain(&mut self.shared);
-        all.chain(&mut self.rest).for_each(Slot::clear);
+        *self.overflow_hits.get_mut() = 0;
+        self.all.iter_mut().for_each(Slot::clear);
     }
 
     /// Publishes every residue, and sets the approximate sum to `exact`.
     pub(crate) fn settle(&mut self, word: usize, field: usize, exact: u64) {
-        for slot in self.owned.iter_mut().chain(&mut self.shared) {
+        for slot in self.all.iter_mut().take(self.slots) {
             let total = slot.word(word).load(Ordering::Relaxed);
             slot.set(word + 1, total);
         }
@@ -326,7 +328,7 @@ impl<const L: usize> fmt::Debug for Table<L> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Table")
             .field("backend", &self.effective)
-            .field("slots", &self.slots().len())
+            .field("slots", &self.slots)
             .field("overflow", &self.overflow)
             .finish_non_exhaustive()
     }

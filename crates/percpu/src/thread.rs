@@ -35,7 +35,7 @@ static IDS: Registry<WORDS> =
 static HINTS: AtomicU32 = AtomicU32::new(1);
 
 thread_local! {
-    /// The id times `STRIDE`.
+    /// The id plus 1, times `STRIDE`.
     static OFFSET: Cell<u32> = const { Cell::new(UNCLAIMED) };
     /// Handles of this thread that still write to its slots.
     static LEASES: Cell<u32> = const { Cell::new(0) };
@@ -55,7 +55,7 @@ impl Drop for Guard {
         if get(&LEASES, 0) > 0 {
             set(&LEASED, offset);
         } else {
-            IDS.release(offset / STRIDE);
+            IDS.release(id_at(offset));
         }
     }
 }
@@ -71,16 +71,26 @@ fn set(local: &'static std::thread::LocalKey<Cell<u32>>, new: u32) -> u32 {
     local.try_with(|cell| cell.replace(new)).unwrap_or(GONE)
 }
 
+/// The offset of the owner of slot number `id`: never 0, so that it can be told from none by an addition.
+pub(crate) const fn offset_of(id: usize) -> usize {
+    (id + 1) * STRIDE as usize
+}
+
+/// The number of the slot at an offset; none has that of the numbers that are no offset.
+fn id_at(offset: u32) -> u32 {
+    offset / STRIDE - 1
+}
+
 /// Where the caller's slot is among slots of one line pair, or a number above all offsets. One load.
 #[inline(always)]
 pub(crate) fn offset() -> usize {
     get(&OFFSET, GONE) as usize
 }
 
-/// The caller's offset, claimed now if this is its first use.
+/// The number of the caller's slot, claimed now if this is its first use; above all numbers if it has none.
 #[cold]
 pub(crate) fn claim() -> usize {
-    claim_offset() as usize
+    id_at(claim_offset()) as usize
 }
 
 fn claim_offset() -> u32 {
@@ -91,7 +101,7 @@ fn claim_offset() -> u32 {
     // The guard first: an id that nobody would give back must not be taken.
     let offset = if GUARD.try_with(|_| ()).is_ok() {
         fork::watch();
-        IDS.claim().map_or(FULL, |id| id * STRIDE)
+        IDS.claim().map_or(FULL, |id| (id + 1) * STRIDE)
     } else {
         GONE
     };
@@ -121,7 +131,7 @@ pub(crate) fn after_fork_in_child() {
         GONE if get(&LEASES, 0) > 0 => get(&LEASED, GONE),
         offset => offset,
     };
-    IDS.keep_only(Some(offset / STRIDE));
+    IDS.keep_only(Some(id_at(offset)));
 }
 
 /// The right to write to the caller's slots, which keeps its id even past the end of the thread's locals.
@@ -133,7 +143,7 @@ pub(crate) struct Lease {
 }
 
 impl Lease {
-    /// A lease and the offset it keeps, or none when the thread has none.
+    /// A lease and the number of the slots that it keeps, or none when the thread has none.
     pub(crate) fn take() -> Option<(Self, usize)> {
         let offset = claim_offset();
         if offset >= FULL {
@@ -145,7 +155,7 @@ impl Lease {
         LEASES
             .try_with(|leases| leases.set(leases.get() + 1))
             .ok()?;
-        Some((lease, offset as usize))
+        Some((lease, id_at(offset) as usize))
     }
 }
 
@@ -154,7 +164,7 @@ impl Drop for Lease {
         let left = get(&LEASES, 1) - 1;
         set(&LEASES, left);
         if left == 0 && get(&OFFSET, GONE) == GONE {
-            IDS.release(set(&LEASED, UNCLAIMED) / STRIDE);
+            IDS.release(id_at(set(&LEASED, UNCLAIMED)));
         }
     }
 }

@@ -173,7 +173,7 @@ fn shown(look: Ordering) {
     unsafe impl Sync for Plain {}
     // SAFETY: as above.
     unsafe impl Send for Plain {}
-    let view = Arc::new(View::<Plain>::over(
+    let view = Arc::new(View::<Plain, 1>::over(
         AtomicPtr::new(ptr::null_mut()),
         AtomicUsize::new(0),
     ));
@@ -181,15 +181,16 @@ fn shown(look: Ordering) {
         let view = Arc::clone(&view);
         loom::thread::spawn(move || {
             let plain = Box::into_raw(Box::new(Plain(UnsafeCell::new(7))));
-            view.show(plain, 1);
+            view.show(plain, 2);
             plain as usize
         })
     };
     let looker = {
         let view = Arc::clone(&view);
         loom::thread::spawn(move || {
-            if let Some(at) = view.below_as(0, look) {
-                assert!(!at.is_null(), "the limit was seen before the address");
+            let at = view.address_as(look);
+            if !at.is_null() {
+                assert_eq!(view.limit(), 2, "the address was seen before the limit");
                 // SAFETY: the box is freed after both threads are joined.
                 let plain = unsafe { &*at };
                 // SAFETY: loom checks that nobody writes.

@@ -157,6 +157,7 @@ pub(crate) fn add_on_cpu<'a>(
 
 /// Publishes a full slot together with the amount that did not go into it.
 #[cold]
+#[inline(never)]
 fn add_full(sections: &impl Sections, shared: Shared<'_>, n: i64) {
     let Some(residue) = sections.publish() else {
         return shared.add_past(n);

@@ -27,7 +27,7 @@ impl Area {
         match self {}
     }
 
-    pub(crate) fn with_cpu_ids(self) -> Option<isize> {
+    pub(crate) fn offsets(self) -> (isize, isize) {
         match self {}
     }
 
@@ -48,7 +48,12 @@ impl<const L: usize> Words<'_, L> {
     ///
     /// # Safety
     /// Nothing is needed here; the real one needs what it says.
-    pub(crate) unsafe fn of_cpus(_: isize, _: *const Slot<L>, _: usize, _: usize) -> Self {
+    pub(crate) unsafe fn of_slots(
+        _: (isize, isize),
+        _: *const Slot<L>,
+        _: usize,
+        _: usize,
+    ) -> Self {
         unreachable!("no table has an area")
     }
 

@@ -25,32 +25,22 @@ mod libc_area;
 mod self_test;
 
 /// Where the ids are in the area, as the kernel's `struct rseq` lays it out (include/uapi/linux/rseq.h).
-const CPU_ID: i32 = 4;
-const CONCURRENCY_ID: i32 = 24;
+const CPU_ID: isize = 4;
+const CONCURRENCY_ID: isize = 24;
 
-/// Which id picks the slot.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum By {
-    Cpu,
-    Concurrency,
-}
-
-/// Where a thread finds its ids: the same offset from the thread pointer in every thread.
+/// Where a thread finds its area and the id that picks its slot: the same offsets from the thread pointer in
+/// every thread.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Area {
     offset: isize,
-    by: By,
+    id: isize,
 }
 
 /// The area with CPU ids, once the self-test has passed.
 pub(crate) fn cpu_area() -> Result<Area, Refusal> {
     static TESTED: OnceLock<Result<Area, Refusal>> = OnceLock::new();
     let test = || {
-        let offset = libc_area::offset()?;
-        let area = Area {
-            offset,
-            by: By::Cpu,
-        };
+        let area = Area::with_id(libc_area::offset()?, CPU_ID);
         arch::proven()?;
         self_test::run(area)?;
         Ok(area)
@@ -62,13 +52,22 @@ pub(crate) fn cpu_area() -> Result<Area, Refusal> {
 pub(crate) fn cid_area() -> Result<Area, Refusal> {
     let cpu = cpu_area()?;
     libc_area::has_concurrency_id()?;
-    Ok(Area {
-        by: By::Concurrency,
-        ..cpu
-    })
+    Ok(Area::with_id(cpu.offset, CONCURRENCY_ID))
 }
 
 impl Area {
+    fn with_id(offset: isize, id: isize) -> Self {
+        Self {
+            offset,
+            id: offset + id,
+        }
+    }
+
+    /// The two offsets as numbers.
+    pub(crate) fn offsets(self) -> (isize, isize) {
+        (self.offset, self.id)
+    }
+
     /// One word of each of `slots`, or none if there are no slots.
     pub(crate) fn words<const L: usize>(
         self,
@@ -82,20 +81,10 @@ impl Area {
         })
     }
 
-    /// The offset of the area, if slots go by CPU id.
-    pub(crate) fn with_cpu_ids(self) -> Option<isize> {
-        (self.by == By::Cpu).then_some(self.offset)
-    }
-
     /// The id now: a hint, stale as soon as it is read.
     pub(crate) fn id_now(self) -> u32 {
         // SAFETY: an Area exists only where the C library has registered one.
-        unsafe {
-            match self.by {
-                By::Cpu => arch::id::<CPU_ID>(self.offset),
-                By::Concurrency => arch::id::<CONCURRENCY_ID>(self.offset),
-            }
-        }
+        unsafe { arch::id(self.id) }
     }
 }
 
@@ -115,25 +104,23 @@ impl<const L: usize> Words<'_, L> {
         size_of::<Slot<L>>().trailing_zeros()
     };
 
-    /// One word of the slots at `at`, by CPU id.
+    /// One word of the slots at `at`.
     ///
     /// # Safety
-    /// `offset` is that of an area which the C library registers in every thread, and `at` is the first of
+    /// `offsets` are those of an area which the C library registers in every thread, and `at` is the first of
     /// `len` slots that live for `'a`.
     #[inline(always)]
-    pub(crate) unsafe fn of_cpus(
-        offset: isize,
+    pub(crate) unsafe fn of_slots(
+        offsets: (isize, isize),
         at: *const Slot<L>,
         len: usize,
         word: usize,
     ) -> Self {
+        let (offset, id) = offsets;
         // SAFETY: the caller's.
         let first = unsafe { &*at };
         Self {
-            area: Area {
-                offset,
-                by: By::Cpu,
-            },
+            area: Area { offset, id },
             first: first.word(word),
             len,
         }
@@ -144,24 +131,14 @@ impl<const L: usize> Words<'_, L> {
     pub(crate) fn add(self, n: u64) -> bool {
         // SAFETY: an Area exists only where the C library has registered one, and both constructors take
         // `first` and `len` from the same slots.
-        unsafe {
-            match self.area.by {
-                By::Cpu => arch::add::<L, CPU_ID>(self, n),
-                By::Concurrency => arch::add::<L, CONCURRENCY_ID>(self, n),
-            }
-        }
+        unsafe { arch::add(self, n) }
     }
 
     /// The same, with a store that releases what the thread wrote before.
     #[inline(always)]
     pub(crate) fn add_release(self, n: u64) -> bool {
         // SAFETY: as in `add`.
-        unsafe {
-            match self.area.by {
-                By::Cpu => arch::add_release::<L, CPU_ID>(self, n),
-                By::Concurrency => arch::add_release::<L, CONCURRENCY_ID>(self, n),
-            }
-        }
+        unsafe { arch::add_release(self, n) }
     }
 
     /// One or the other.
@@ -178,23 +155,12 @@ impl<const L: usize> Words<'_, L> {
 impl<const L: usize> Sections for Words<'_, L> {
     #[inline(always)]
     fn add_below(&self, n: i64, batch: u32) -> Below {
-        let limit = u64::from(batch) - 1;
         // SAFETY: as in `add`; and the word after a batched counter's total belongs to it.
-        unsafe {
-            match self.area.by {
-                By::Cpu => arch::add_below::<L, CPU_ID>(*self, n, limit),
-                By::Concurrency => arch::add_below::<L, CONCURRENCY_ID>(*self, n, limit),
-            }
-        }
+        unsafe { arch::add_below(*self, n, u64::from(batch) - 1) }
     }
 
     fn publish(&self) -> Option<i64> {
         // SAFETY: as above.
-        unsafe {
-            match self.area.by {
-                By::Cpu => arch::publish::<L, CPU_ID>(*self),
-                By::Concurrency => arch::publish::<L, CONCURRENCY_ID>(*self),
-            }
-        }
+        unsafe { arch::publish(*self) }
     }
 }

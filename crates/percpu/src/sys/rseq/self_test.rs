@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::{Area, CPU_ID, arch};
+use super::{Area, arch};
 use crate::backend::Refusal;
 use crate::slot::Slot;
 
@@ -79,7 +79,7 @@ fn storm(area: Area) -> io::Result<Seen> {
                 };
                 while !stop.load(Ordering::Relaxed) {
                     // SAFETY: the caller of `run` found the area registered; the words are those of `slots`.
-                    if let Some(again) = unsafe { arch::add_slowly::<1, CPU_ID>(words, GAP) } {
+                    if let Some(again) = unsafe { arch::add_slowly(words, GAP) } {
                         added.fetch_add(1, Ordering::Relaxed);
                         restarts.fetch_add(again, Ordering::Relaxed);
                     }
@@ -166,10 +166,7 @@ mod tests {
             println!("skipped: the C library registers no rseq area here");
             return;
         };
-        let area = Area {
-            offset,
-            by: super::super::By::Cpu,
-        };
+        let area = Area::with_id(offset, super::super::CPU_ID);
         let mut restarts = 0;
         for _ in 0..20 {
             let seen = storm(area).unwrap();

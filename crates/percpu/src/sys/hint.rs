@@ -1,0 +1,39 @@
+//! What cannot be said in Rust about the owned add.
+
+/// The same pointer, in a register, as far as the optimiser can tell.
+///
+/// Keeps base and offset of a slot from being folded into one `[base + offset]` operand. Intel cores since
+/// Golden Cove let a load take a recent store's value at no cost only when both name the address as plain
+/// `[register]` (measured: 0.27 against 1.9 ns for repeated increments); others do not mind.
+#[inline(always)]
+#[allow(
+    clippy::pointers_in_nomem_asm_block,
+    reason = "the pointer is passed through, not followed"
+)]
+pub(crate) fn opaque<T>(at: *mut T) -> *mut T {
+    #[cfg(all(target_arch = "x86_64", not(miri)))]
+    {
+        let mut at = at;
+        // SAFETY: no instruction at all.
+        unsafe {
+            std::arch::asm!(
+                "/* {0} */",
+                inout(reg) at,
+                options(pure, nomem, nostack, preserves_flags),
+            );
+        }
+        at
+    }
+    #[cfg(not(all(target_arch = "x86_64", not(miri))))]
+    at
+}
+
+/// Whether `offset` is below `LIMIT`, laid out for the case that it is.
+///
+/// The standard library marks an overflow of `checked_add` as unlikely, which stable code cannot say in another
+/// way. Without it the add of another backend ends up in the middle of the owned one, which then takes two
+/// jumps (measured: 0.55 against 0.35 ns).
+#[inline(always)]
+pub(crate) fn likely_below<const LIMIT: usize>(offset: usize) -> bool {
+    offset.checked_add(usize::MAX - LIMIT + 1).is_some()
+}

@@ -1,5 +1,8 @@
 //! A stack with its limits and capabilities at every level, and where capabilities end and why.
 
+#[cfg(feature = "serde")]
+mod serial;
+
 use std::fmt;
 
 use crate::spec::units::human_size;

@@ -9,6 +9,8 @@
 //! ```
 //! The text reads from the client to the media. `/` inside parentheses is plain text.
 
+#[cfg(feature = "serde")]
+mod document;
 mod error;
 pub(crate) mod ids;
 mod parse;

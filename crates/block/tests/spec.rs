@@ -101,6 +101,120 @@ proptest! {
     }
 }
 
+#[cfg(feature = "serde")]
+mod documents {
+    use super::*;
+    use cairn_block::Shape;
+
+    /// A branch kind and a leaf, so that trees of every shape can be written.
+    fn registry() -> Registry {
+        let mut registry = Registry::new();
+        registry.register("pair", "two", Shape::Branch { least: 2 }, &[], |site| {
+            Ok(site.branches()[0].clone())
+        });
+        registry
+    }
+
+    fn tree() -> impl Strategy<Value = String> {
+        let leaf = prop_oneof![
+            Just("null(1g)"),
+            Just("zero(1000003)"),
+            Just("null(4k,read=keep)")
+        ]
+        .prop_map(str::to_owned);
+        leaf.prop_recursive(4, 20, 3, |inner| {
+            let layer = prop_oneof![
+                Just("stats"),
+                Just("stats(sample=64)"),
+                Just("delay(read=50us,p99=400us,seed=7)"),
+                Just("error(rate=1%,op=write,armed=\"/tmp/a b\",errno=ENOSPC,range=4k-)"),
+                Just("offset(4k)"),
+            ];
+            prop_oneof![
+                (layer, inner.clone()).prop_map(|(l, below)| format!("{l}/{below}")),
+                prop::collection::vec(inner, 2..4).prop_map(|b| format!("pair[{}]", b.join(","))),
+            ]
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn string_tree_toml_tree_json_tree_string(text in tree(), slow in any::<bool>()) {
+            let registry = registry();
+            let text = if slow { format!("delay@a-slow.one(write=1ms)/{text}") } else { text };
+            let spec = registry.canonical(&text.parse().unwrap()).unwrap();
+            let toml = registry.to_toml(&spec).unwrap();
+            let from_toml = registry.from_toml(&toml).unwrap();
+            prop_assert_eq!(&from_toml, &spec, "{}", toml);
+            let json = registry.to_json(&from_toml).unwrap();
+            let from_json = registry.from_json(&json).unwrap();
+            prop_assert_eq!(from_json.to_string(), spec.to_string());
+        }
+    }
+
+    #[test]
+    fn values_need_no_quotes() {
+        let spec = registry()
+            .from_toml(
+                "[device.d]\nkind='null'\nsize=4096\n[device.e]\nkind='error'\nover='d'\nrate=0.5\nonce=true\n[workload]\nanything = 1",
+            )
+            .unwrap();
+        assert_eq!(spec.to_string(), "error@e(rate=0.5,once=1)/null@d(4k)");
+    }
+
+    #[test]
+    fn mistakes_are_named() {
+        for (text, why) in [
+            ("", "no `[device.NAME]` table"),
+            ("x = 1", "unknown field"),
+            (
+                "[device.a]\nkind='null'\nsize=1\n[device.b]\nkind='null'\nsize=1",
+                "several devices are on top: a, b",
+            ),
+            (
+                "[device.a]\nkind='stats'\nover='b'",
+                "`device.a.over` names `b`, which is no device",
+            ),
+            ("[device.a]\nkind='stats'\nover='a'", "there is no top"),
+            (
+                "[stack]\ntop='a'\n[device.a]\nkind='stats'\nover='a'",
+                "under itself",
+            ),
+            (
+                "[stack]\ntop='x'\n[device.a]\nkind='null'\nsize=1",
+                "names `x`",
+            ),
+            (
+                "[stack]\ntop='a'\n[device.a]\nkind='null'\nsize=1\n[device.b]\nkind='null'\nsize=1",
+                "`device.b` is not part",
+            ),
+            (
+                "[device.a]\nkind='nul'\nsize=1",
+                "no device or layer is called `nul`",
+            ),
+            (
+                "[device.a]\nkind='null'\nsize=1\nsizes=1",
+                "no parameter `sizes`",
+            ),
+            ("[device.a]\nsize=1", "missing field `kind`"),
+            ("[device.'a b']\nkind='null'\nsize=1", "`a b` is no id"),
+        ] {
+            let e = registry().from_toml(text).unwrap_err();
+            assert!(e.to_string().contains(why), "{text}\n{e}");
+        }
+        assert!(registry().from_json("{").is_err());
+    }
+
+    #[test]
+    fn an_explanation_is_data_too() {
+        let explain = Registry::new().explain("readonly/null(1k)").unwrap();
+        let json: serde_json::Value = serde_json::to_value(&explain).unwrap();
+        assert_eq!(json["levels"][0]["kind"], "readonly");
+        assert_eq!(json["levels"][0]["ends_here"][0]["caps"][0], "WRITE");
+        assert_eq!(json["levels"][1]["len"], 1024);
+    }
+}
+
 #[test]
 fn canonical_forms() {
     let registry = Registry::new();

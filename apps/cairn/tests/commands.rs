@@ -1,0 +1,347 @@
+//! The commands as a user meets them: results on stdout, notes on stderr, exit codes.
+#![allow(
+    clippy::unwrap_used,
+    reason = "shared functions of a test file; a failure is a failed test"
+)]
+
+use std::path::{Path, PathBuf};
+use std::process::Output;
+
+use assert_cmd::Command;
+use serde_json::Value;
+
+fn cairn(args: &[&str]) -> Output {
+    Command::cargo_bin("cairn")
+        .unwrap()
+        .args(args)
+        .timeout(std::time::Duration::from_secs(120))
+        .output()
+        .unwrap()
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).unwrap()
+}
+
+/// Runs what must succeed and returns its stdout.
+fn results(args: &[&str]) -> String {
+    let output = cairn(args);
+    assert_eq!(
+        output.status.code(),
+        Some(0),
+        "{args:?}: {}",
+        text(&output.stderr)
+    );
+    text(&output.stdout)
+}
+
+/// Runs what must be refused before anything happens and returns what it says.
+fn refused(args: &[&str]) -> String {
+    let output = cairn(args);
+    assert_eq!(
+        output.status.code(),
+        Some(2),
+        "{args:?}: {}",
+        text(&output.stderr)
+    );
+    assert_eq!(text(&output.stdout), "", "{args:?} printed results");
+    text(&output.stderr)
+}
+
+/// The fixtures of the repository, or `None` (said aloud) in a package that comes without them.
+fn fixtures() -> Option<PathBuf> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures");
+    if path.is_dir() {
+        return Some(path);
+    }
+    println!("skipped: the fixtures folder of the repository is not here");
+    None
+}
+
+#[test]
+fn without_a_terminal_the_scenario_is_summed_up() {
+    let summary = results(&["dash", "--duration", "400ms"]);
+    for line in [
+        "scenario mixed",
+        "throughput ",
+        "latency p50 ",
+        "policy flag-set check-first",
+        "policy es-counters per-cpu",
+        "counter hits exact ",
+        "flags sets ",
+    ] {
+        assert!(
+            summary.lines().any(|l| l.starts_with(line)),
+            "no line {line:?} in\n{summary}"
+        );
+    }
+    assert!(!summary.contains('\u{1b}'), "escape sequences on a pipe");
+}
+
+#[test]
+fn the_summary_as_json_counts_what_was_done() {
+    let summary: Value = serde_json::from_str(&results(&[
+        "dash",
+        "randwrite",
+        "--headless",
+        "--duration",
+        "900ms",
+        "--format",
+        "json",
+    ]))
+    .unwrap();
+    assert_eq!(summary["schema_version"], 1);
+    assert_eq!(summary["scenario"], "randwrite");
+    let ops = summary["workloads"][0]["ops"].as_u64().unwrap();
+    assert!(ops > 0);
+    let hits = summary["counters"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|counter| counter["name"] == "hits")
+        .unwrap();
+    // Two look-ups an I/O; those of I/Os under way at the ends of the window are not whole.
+    let hits = hits["exact"].as_u64().unwrap();
+    assert!(
+        hits.abs_diff(2 * ops) <= ops / 10,
+        "{hits} hits for {ops} I/Os"
+    );
+}
+
+#[test]
+fn a_policy_of_a_scenario_reaches_the_flag_words() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("always.toml");
+    std::fs::write(
+        &path,
+        "name = \"always\"\nstack = \"ram(64m)\"\n[workload]\nkind = \"aim7\"\ntasks = 2\n\
+         [policies]\nflag-set = \"always-rmw\"\n",
+    )
+    .unwrap();
+    let path = path.to_str().unwrap();
+    let summary: Value = serde_json::from_str(&results(&[
+        "dash",
+        path,
+        "--duration",
+        "700ms",
+        "--format",
+        "json",
+    ]))
+    .unwrap();
+    assert!(summary["flags"]["rmws"].as_u64().unwrap() > 0);
+    assert_eq!(summary["flags"]["avoided"], 0);
+}
+
+#[test]
+fn the_command_of_the_counter_patch_runs_word_for_word() {
+    let command = "-name=randwrite -numjobs=8 -filename=/mnt/test1 -rw=randwrite -ioengine=libaio -direct=1 \
+                   -iodepth=64 -sync=0 -norandommap -group_reporting -runtime=1 -time_based -bs=4k -size=256M";
+    let mut args = vec!["fio"];
+    args.extend(command.split_whitespace());
+    let output = cairn(&args);
+    assert_eq!(output.status.code(), Some(0));
+    assert!(text(&output.stderr).contains("file layer: flat"));
+    let out = text(&output.stdout);
+    assert!(
+        out.starts_with("randwrite: (groupid=0, jobs=8): err= 0:"),
+        "{out}"
+    );
+    args.push("--output-format=json");
+    let json: Value = serde_json::from_str(&results(&args)).unwrap();
+    assert_eq!(json["jobs"].as_array().unwrap().len(), 1);
+    assert!(json["jobs"][0]["write"]["total_ios"].as_u64().unwrap() > 0);
+    assert_eq!(json["jobs"][0]["job options"]["iodepth"], "64");
+}
+
+#[test]
+fn results_go_to_the_file_of_output_and_only_there() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("out.json");
+    let output = format!("--output={}", file.display());
+    let job = [
+        "--name=a",
+        "--rw=write",
+        "--bs=4k",
+        "--size=1m",
+        "--output-format=json",
+        &output,
+    ];
+    let out = results(&[&["fio"], &job[..]].concat());
+    assert_eq!(out, "");
+    let json: Value = serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap();
+    assert_eq!(json["jobs"][0]["write"]["total_ios"], 256);
+    assert_eq!(
+        std::fs::read_dir(folder.path()).unwrap().count(),
+        1,
+        "something is left beside the file"
+    );
+
+    let said = refused(&[
+        "fio",
+        "--name=a",
+        "--rw=write",
+        "--size=1m",
+        "--output=/nonexistent/out",
+    ]);
+    assert!(said.contains("/nonexistent/out"), "{said}");
+}
+
+#[test]
+fn traces_agree_with_the_kernel_and_an_altered_answer_does_not() {
+    let Some(fixtures) = fixtures() else { return };
+    let trace = fixtures.join("traces/creat_clo.trace.gz");
+    let info = fixtures.join("traces/creat_clo.es_shrinker_info");
+    let out = results(&[
+        "replay",
+        trace.to_str().unwrap(),
+        "--expect-info",
+        info.to_str().unwrap(),
+    ]);
+    assert!(out.contains("lookups 2023 agreed 2023"), "{out}");
+    assert!(out.contains("info agreed"), "{out}");
+
+    let plain = std::process::Command::new("gzip")
+        .args(["-dc", trace.to_str().unwrap()])
+        .output()
+        .unwrap();
+    let altered = text(&plain.stdout).replacen("found 1 [0/16384) ", "found 1 [0/16383) ", 1);
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("altered.trace");
+    std::fs::write(&file, altered).unwrap();
+    let output = cairn(&["replay", file.to_str().unwrap()]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(
+        text(&output.stdout).contains("altered.trace:"),
+        "{}",
+        text(&output.stdout)
+    );
+}
+
+#[test]
+fn creat_clo_names_itself_an_access_pattern() {
+    let out = results(&["aim7", "creat-clo", "--tasks", "4"]);
+    assert!(
+        out.contains("access pattern") && out.contains("jobs/min"),
+        "{out}"
+    );
+    let json: Value =
+        serde_json::from_str(&results(&["aim7", "creat-clo", "--tasks", "2", "--json"])).unwrap();
+    assert_eq!(json["files"], 2000);
+    assert_eq!(json["per_file"]["sets"], 42);
+}
+
+#[test]
+fn lists_have_a_line_for_each_thing() {
+    for (what, known) in [
+        ("scenarios", "mixed"),
+        ("policies", "es-counters"),
+        ("layers", "stats"),
+        ("engines", "libaio"),
+    ] {
+        let out = results(&["list", what]);
+        assert!(out.lines().any(|line| line.starts_with(known)), "{out}");
+    }
+}
+
+#[test]
+fn bad_input_is_refused_with_what_would_be_right() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = |name: &str, content: &[u8]| {
+        let path = folder.path().join(name);
+        std::fs::write(&path, content).unwrap();
+        path.to_str().unwrap().to_owned()
+    };
+    let early = file("early.fio", b"rw=read\n[a]\nsize=1m\n");
+    let no_trace = file("notrace", b"no trace at all\n");
+    let broken = file(
+        "broken.toml",
+        b"name = \"a\"\nstack = \"ram(64m)\"\n[workload]\nkind = \"fio\"\noptons = \"\"\n",
+    );
+    let cases: [(&[&str], &[&str]); 17] = [
+        (
+            &["fio", "--name=a", "--rw=randwrite", "--bz=4k", "--size=1m"],
+            &["bz", "did you mean"],
+        ),
+        (
+            &["fio", "--name=a", "--rw=randwrite", "--bs=4q", "--size=1m"],
+            &["bs=4q"],
+        ),
+        (
+            &["fio", "--name=a", "--rw=randwrite", "--size=0"],
+            &["size=0"],
+        ),
+        (
+            &[
+                "fio",
+                "--name=a",
+                "--rw=read",
+                "--size=1m",
+                "--stack=ram(1g",
+            ],
+            &["never closed"],
+        ),
+        (
+            &[
+                "fio",
+                "--name=a",
+                "--rw=read",
+                "--size=1m",
+                "--stack=rom(1g)",
+            ],
+            &["rom", "ram"],
+        ),
+        (
+            &[
+                "fio",
+                "--name=a",
+                "--rw=read",
+                "--size=2m",
+                "--stack=ram(1m)",
+            ],
+            &["2097152", "1048576"],
+        ),
+        (
+            &["fio", "--name=a", "--rw=read", "--size=1m", "--on=disk"],
+            &["--on=file"],
+        ),
+        (&["fio", "none.fio"], &["none.fio"]),
+        (&["fio", &early], &["early.fio:1"]),
+        (&["fio"], &["no jobs"]),
+        (&["replay", &no_trace], &["notrace"]),
+        (&["replay", "no-such-trace"], &["no-such-trace"]),
+        (&["stack", "explain", "ram(100t)"], &["limit="]),
+        (
+            &["dash", "no-such-scenario"],
+            &["no-such-scenario", "mixed"],
+        ),
+        (&["dash", &broken], &["broken.toml:5", "optons"]),
+        (&["dash", "--duration", "5"], &["unit"]),
+        (&["aim7", "creat-clo", "--tasks", "0"], &["0"]),
+    ];
+    for (args, words) in cases {
+        let said = refused(args);
+        for word in words {
+            assert!(
+                said.contains(word),
+                "{args:?} does not say {word:?}:\n{said}"
+            );
+        }
+        assert!(!said.contains("panicked"), "{said}");
+    }
+}
+
+#[test]
+fn a_truncated_gzip_file_is_refused_by_name() {
+    let Some(fixtures) = fixtures() else { return };
+    let whole = std::fs::read(fixtures.join("traces/creat_clo.trace.gz")).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let cut = folder.path().join("cut.trace.gz");
+    std::fs::write(&cut, &whole[..whole.len() / 2]).unwrap();
+    let output = cairn(&["replay", cut.to_str().unwrap()]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(
+        text(&output.stderr).contains("cut.trace.gz"),
+        "{}",
+        text(&output.stderr)
+    );
+}

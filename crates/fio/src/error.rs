@@ -51,7 +51,7 @@ pub enum ParseErrorKind {
         /// As written.
         option: String,
         /// The nearest name there is.
-        suggestion: Option<&'static str>,
+        suggestion: Option<String>,
     },
     /// An abbreviation that fits several options of the command line.
     Ambiguous {
@@ -192,7 +192,7 @@ impl fmt::Display for ParseErrorKind {
         match self {
             Self::UnknownOption { option, suggestion } => {
                 write!(f, "unknown option {option}")?;
-                did_you_mean(f, *suggestion)
+                did_you_mean(f, suggestion.as_deref())
             }
             Self::Ambiguous { option, candidates } => {
                 write!(f, "option {option} is ambiguous: {}", candidates.join(", "))

@@ -3,6 +3,8 @@
 //! The fields are grouped by what they are about, so that an engine can hand each part of itself the
 //! part of the job it needs.
 
+use std::ops::Range;
+
 use crate::plan::{Given, Ignored};
 
 mod access;
@@ -41,8 +43,9 @@ pub struct Job {
     pub description: Option<String>,
     /// Reporting group, counted from 0; a stonewall or `new_group` starts the next one.
     pub group: u32,
-    /// How many of [`Plan::globals`](crate::Plan::globals), from the first, were in force when the job started.
-    pub globals: usize,
+    /// Which of [`Plan::globals`](crate::Plan::globals) were in force when the job started: those of its own
+    /// file before it, and for the first file those of the command line.
+    pub globals: Range<usize>,
     /// The job's own options in the order given.
     pub given: Vec<Given>,
     /// Unknown options that `--lenient` let pass.
@@ -84,7 +87,7 @@ impl Job {
             name: String::new(),
             section: String::new(),
             group: 0,
-            globals: 0,
+            globals: 0..0,
             given: Vec::new(),
             ignored: Vec::new(),
             ..job.clone()

@@ -26,7 +26,7 @@ mod workload;
 pub use help::{command_help, engine_help, option_help};
 pub(crate) use setter::Set;
 pub use suggest::nearest;
-pub(crate) use suggest::nearest_word;
+pub(crate) use suggest::{closest, names, nearest_word};
 
 /// How far an option is supported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -135,6 +135,14 @@ impl OptionDef {
     /// Whether the option is a flag, which fio leaves out of `job options` when it stands alone.
     pub fn is_flag(&self) -> bool {
         matches!(self.set, Set::Flag(_))
+    }
+
+    /// Whether the value may carry the suffixes of sizes.
+    pub(crate) fn takes_sizes(&self) -> bool {
+        matches!(
+            self.set,
+            Set::Int(..) | Set::Sizes(..) | Set::Amount(_) | Set::Custom(..)
+        )
     }
 
     /// What kind of value the option takes, in words.

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use crate::error::Location;
 use crate::job::Job;
+use crate::lint::Lint;
 use crate::options::{self, OptionDef, Tier};
 use crate::words::words;
 
@@ -157,7 +158,9 @@ pub struct OwnOption {
 }
 
 /// Everything a command line asked for.
-#[derive(Debug, Clone, PartialEq, Default)]
+///
+/// Two plans are equal when they run the same: their remarks, which name places, are not compared.
+#[derive(Debug, Clone, Default)]
 pub struct Plan {
     /// Options of the whole run.
     pub run: RunOptions,
@@ -171,6 +174,10 @@ pub struct Plan {
     pub ignored: Vec<Ignored>,
     /// Remarks for standard error: options accepted without effect, and the like.
     pub notes: Vec<String>,
+    /// What is legal but most likely not meant, for standard error.
+    pub lints: Vec<Lint>,
+    /// Where in the globals each global section starts.
+    pub(crate) global_starts: Vec<usize>,
 }
 
 /// One thread of the run: a job or one of its clones.
@@ -186,6 +193,16 @@ pub struct JobClone {
     pub group: u32,
     /// Index of the report this clone is merged into.
     pub report: usize,
+}
+
+impl PartialEq for Plan {
+    fn eq(&self, other: &Self) -> bool {
+        self.run == other.run
+            && self.globals == other.globals
+            && self.jobs == other.jobs
+            && self.own == other.own
+            && self.ignored == other.ignored
+    }
 }
 
 impl Plan {
@@ -229,7 +246,7 @@ impl Plan {
 
     /// The globals in force for a job.
     pub fn globals_of(&self, job: &Job) -> &[Given] {
-        self.globals.get(..job.globals).unwrap_or(&self.globals)
+        self.globals.get(job.globals.clone()).unwrap_or_default()
     }
 
     /// What JSON shows as `global options`.
@@ -277,7 +294,12 @@ impl Job {
 }
 
 fn shown(list: &[Given]) -> Vec<(String, String)> {
-    list.iter()
-        .filter_map(|given| Some((given.name.to_owned(), given.value.clone()?)))
-        .collect()
+    let mut shown: Vec<(String, String)> = Vec::new();
+    for given in list {
+        let Some(value) = &given.value else { continue };
+        // JSON wants each key once: the last one counts, as it does for the job.
+        shown.retain(|(name, _)| name != given.name);
+        shown.push((given.name.to_owned(), value.clone()));
+    }
+    shown
 }

@@ -17,7 +17,7 @@ impl OptionDef {
                     Some(text) => match size(text, kb_base) {
                         // The flags proper take any number, as fio does.
                         Ok(n) if n <= 1 || self.is_flag() => n != 0,
-                        _ => return Err(bad("is 0 or 1".to_owned())),
+                        _ => return Err(bad("must be 0 or 1".to_owned())),
                     },
                 };
                 store(job, on);

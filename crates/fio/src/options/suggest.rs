@@ -27,9 +27,13 @@ fn distance(a: &str, b: &str) -> usize {
 }
 
 /// The candidate closest to `word`, if one is close enough to be meant.
-fn closest(word: &str, candidates: impl Iterator<Item = &'static str>) -> Option<&'static str> {
-    // Names beyond this are no typing errors, and the comparison costs their square.
-    if word.len() > 64 {
+pub(crate) fn closest<'n>(
+    word: &str,
+    candidates: impl Iterator<Item = &'n str>,
+) -> Option<&'n str> {
+    // Names beyond this are no typing errors, and the comparison costs their square; of one or two
+    // letters anything would be close.
+    if !(3..=64).contains(&word.len()) {
         return None;
     }
     let lower = word.to_ascii_lowercase();
@@ -39,6 +43,11 @@ fn closest(word: &str, candidates: impl Iterator<Item = &'static str>) -> Option
         .filter(|(edits, _)| *edits <= limit)
         .min_by_key(|(edits, _)| *edits)
         .map(|(_, name)| name)
+}
+
+/// Every name and alias.
+pub(crate) fn names() -> impl Iterator<Item = &'static str> {
+    super::all().flat_map(|def| std::iter::once(def.name).chain(def.aliases.iter().copied()))
 }
 
 /// The option name closest to `name`, if one is close enough to be meant.

@@ -50,7 +50,9 @@ pub(super) fn parse(parser: &Parser<'_>, words: &[String]) -> Result<Plan, Parse
             .split_once('=')
             .map_or((body, None), |(k, v)| (k, Some(v.to_owned())));
         let Some((target, takes)) = resolve(parser, key, &at)? else {
-            // Unknown: let the builder answer, which knows whether that is lenient.
+            if !builder.plan.run.lenient {
+                return Err(unknown(parser, word, key, at));
+            }
             builder.option(key, inline, at)?;
             continue;
         };
@@ -90,10 +92,25 @@ pub(super) fn parse(parser: &Parser<'_>, words: &[String]) -> Result<Plan, Parse
     {
         return Ok(builder.plan);
     }
-    for path in &files {
+    for (index, path) in files.iter().enumerate() {
+        if index > 0 {
+            builder.further_file();
+        }
         file::parse_path(&mut builder, path)?;
     }
     builder.finish()
+}
+
+fn unknown(parser: &Parser<'_>, word: &str, key: &str, at: Location) -> ParseError {
+    let mut names: Vec<&str> = options::names().collect();
+    names.extend(run_options::TABLE.iter().map(|(name, _)| *name));
+    names.extend(parser.own.iter().map(|(name, _)| name.as_str()));
+    let suggestion = options::closest(key, names.into_iter());
+    let kind = ParseErrorKind::UnknownOption {
+        option: word.to_owned(),
+        suggestion: suggestion.map(str::to_owned),
+    };
+    ParseError::new(at, kind)
 }
 
 /// The part behind one or two dashes; `-` alone is standard input, no option.

@@ -3,6 +3,7 @@
 use super::{Parser, finish};
 use crate::error::{Location, ParseError, ParseErrorKind};
 use crate::job::{EngineClass, IoEngine, Job};
+use crate::lint::{self, Lint, LintCode};
 use crate::options::{self, ApplyError, OptionDef, Tier};
 use crate::plan::{Given, Plan};
 
@@ -27,6 +28,8 @@ pub(super) struct Builder<'p> {
     section: Option<Section>,
     /// What later jobs start from.
     template: Job,
+    /// Where the globals of the file at hand begin.
+    globals_from: usize,
     /// The first job of a further file waits for those of the file before.
     wall: bool,
     /// Sections seen, for `--section` and lints.
@@ -42,6 +45,7 @@ impl<'p> Builder<'p> {
             plan,
             section: None,
             template: Job::default(),
+            globals_from: 0,
             wall: false,
             names: Vec::new(),
         }
@@ -59,9 +63,13 @@ impl<'p> Builder<'p> {
         self.section.as_ref().is_some_and(|s| s.skipped)
     }
 
-    /// Another job file begins.
-    pub(super) fn next_file(&mut self) {
+    /// A further job file begins: it starts without globals, and its first job waits for those before.
+    ///
+    /// The globals of the command line hold for the first file only, as in fio.
+    pub(super) fn further_file(&mut self) {
         self.wall = !self.plan.jobs.is_empty();
+        self.template = Job::default();
+        self.globals_from = self.plan.globals.len();
     }
 
     pub(super) fn start_section(&mut self, name: &str, at: Location) {
@@ -75,7 +83,7 @@ impl<'p> Builder<'p> {
         if !global {
             name.clone_into(&mut job.section);
             name.clone_into(&mut job.name);
-            job.globals = self.plan.globals.len();
+            job.globals = self.globals_from..self.plan.globals.len();
         }
         self.section = Some(Section {
             immediate: matches!(at, Location::Argument { .. }),
@@ -95,7 +103,8 @@ impl<'p> Builder<'p> {
             return Err(ParseError::new(at, ParseErrorKind::OutsideSection { line }));
         }
         let (key, value) = match line.split_once('=') {
-            Some((key, value)) => (key.trim(), Some(value.trim())),
+            // As in fio, blanks behind the = belong to the value.
+            Some((key, value)) => (key.trim_end(), Some(value)),
             None => (line, None),
         };
         self.option(key, value.map(str::to_owned), at)
@@ -134,7 +143,11 @@ impl<'p> Builder<'p> {
     /// A comment sign that touches a value has cut it.
     pub(super) fn cut_value(&mut self, kept: &str, at: &Location) {
         if !self.skips() {
-            self.plan.notes.push(format!("{at}: lint comment-cut: ; and # start a comment anywhere, so this line is read as {kept}"));
+            self.plan.lints.push(Lint {
+                code: LintCode::CommentCut,
+                at: at.clone(),
+                text: format!("; and # start a comment anywhere, so this line is read as {kept}"),
+            });
         }
     }
 
@@ -165,6 +178,7 @@ impl<'p> Builder<'p> {
         }
         engine_options(&mut section)?;
         if section.global {
+            self.plan.global_starts.push(self.plan.globals.len());
             self.plan.globals.append(&mut section.job.given);
             self.plan.ignored.append(&mut section.job.ignored);
             self.template = section.job;
@@ -182,6 +196,16 @@ impl<'p> Builder<'p> {
     pub(super) fn finish(mut self) -> Result<Plan, ParseError> {
         self.end_section()?;
         finish::plan(&mut self.plan, &self.names)?;
+        lint::check(&mut self.plan);
+        if let Some(lint) = self
+            .plan
+            .lints
+            .first()
+            .filter(|_| self.plan.run.warnings_fatal)
+        {
+            let kind = ParseErrorKind::Warning(format!("[{}] {}", lint.code.word(), lint.text));
+            return Err(ParseError::new(lint.at.clone(), kind));
+        }
         Ok(self.plan)
     }
 }
@@ -264,7 +288,7 @@ fn unknown(
     value: Option<String>,
     at: Location,
 ) -> Result<(), ParseError> {
-    let suggestion = options::nearest(key);
+    let suggestion = options::nearest(key).map(str::to_owned);
     let option = value
         .as_ref()
         .map_or_else(|| key.to_owned(), |v| format!("{key}={v}"));

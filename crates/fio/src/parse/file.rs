@@ -20,7 +20,6 @@ pub(super) fn parse_text(
     bytes: &[u8],
 ) -> Result<(), ParseError> {
     builder.end_section()?;
-    builder.next_file();
     lines(builder, name, bytes, 0)?;
     builder.end_section()
 }

@@ -40,7 +40,8 @@ pub(super) fn plan(plan: &mut Plan, names: &[String]) -> Result<(), ParseError> 
             ));
         }
     }
-    if plan.jobs.is_empty() {
+    // Without jobs there is nothing to run; to be parsed only, that is no error in fio either.
+    if plan.jobs.is_empty() && !plan.run.parse_only {
         return Err(ParseError::new(Location::Whole, ParseErrorKind::NoJobs));
     }
     let mut group = 0;

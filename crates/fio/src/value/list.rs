@@ -65,7 +65,7 @@ fn triple<T: Clone>(
             if part.trim().is_empty() {
                 Ok(None)
             } else {
-                parse(part.trim()).map(Some)
+                parse(part.trim_end()).map(Some)
             }
         })
         .collect::<Result<_, _>>()?;

@@ -53,7 +53,7 @@ fn split_digits(text: &str) -> Result<(u64, &str, bool), Reason> {
             (digits, 10, rest)
         };
     if digits.is_empty() {
-        return Err("not a number".to_owned());
+        return Err("not a number; write for example 4096, 4k or 0x1000".to_owned());
     }
     let value =
         u64::from_str_radix(digits, radix).map_err(|_| "the number is too large".to_owned())?;
@@ -61,7 +61,13 @@ fn split_digits(text: &str) -> Result<(u64, &str, bool), Reason> {
 }
 
 fn digits_with_rest(text: &str) -> Result<(u64, &str), Reason> {
-    let (value, rest, hex) = split_digits(text)?;
+    let trimmed = text.trim_start();
+    let (value, rest, hex) = split_digits(trimmed)?;
+    if trimmed.len() < text.len() && !rest.is_empty() {
+        return Err(format!(
+            "fio reads no unit behind a leading blank; write {trimmed} directly behind the ="
+        ));
+    }
     if rest.starts_with('.') {
         return Err(
             "decimals are not read (fio would cut them off); use a smaller unit".to_owned(),
@@ -158,6 +164,9 @@ pub enum Bare {
 /// # Errors
 /// Other units (fio takes `10sec` for about nothing), and what does not fit.
 pub fn duration(text: &str, bare: Bare) -> Result<Duration, Reason> {
+    if !text.trim_start().starts_with(|c: char| c.is_ascii_digit()) {
+        return Err("not a time; write for example 10, 500ms or 2m".to_owned());
+    }
     let (value, rest) = digits_with_rest(text)?;
     let micros: u64 = match rest.to_ascii_lowercase().as_str() {
         "" => match bare {
@@ -218,8 +227,8 @@ mod tests {
     #[test]
     fn what_fio_would_misread_is_refused() {
         for text in [
-            "1.5m", "4kfoo", "0x10k", "4q", "4i", "10e3", "4 k", "-1", "", "k", "0x", "5*4k",
-            "9000p",
+            "1.5m", "4kfoo", "0x10k", "4q", "4i", "10e3", "4 k", " 4k", "-1", "", "k", "0x",
+            "5*4k", "9000p",
         ] {
             assert!(size(text, 1024).is_err(), "{text}");
         }

@@ -197,8 +197,10 @@ pub struct Glyphs {
     pub mark: char,
     /// The way from one layer to the next.
     pub flow: char,
-    /// End of that way.
+    /// End of that way; a value below the axis.
     pub arrow: char,
+    /// A value above the axis.
+    pub above: char,
     /// First part of a bar.
     pub bar: char,
     /// Second part of a bar.
@@ -225,6 +227,7 @@ static UNICODE: Glyphs = Glyphs {
     mark: '┊',
     flow: '│',
     arrow: '▼',
+    above: '▲',
     bar: '▆',
     rest: '▂',
     set: '▄',
@@ -261,6 +264,7 @@ static ASCII: Glyphs = Glyphs {
     mark: ':',
     flow: '|',
     arrow: 'v',
+    above: '^',
     bar: '#',
     rest: 'x',
     set: '#',

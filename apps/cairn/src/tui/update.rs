@@ -216,11 +216,7 @@ fn switches(model: &mut Model, sample: &Sample) -> Option<u32> {
             .policies
             .get(policy)
             .map_or("?", |p| p.name.as_str());
-        let text = format!(
-            "{name}: {} > {}",
-            model.arm_name(policy, old),
-            model.arm_name(policy, new)
-        );
+        let text = format!("{name}: now {}", model.arm_name(policy, new));
         model
             .live
             .log

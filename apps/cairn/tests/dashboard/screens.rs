@@ -56,6 +56,15 @@ fn help_in_every_class() {
 }
 
 #[test]
+fn flags_of_many_heads() {
+    for (class, size) in CLASSES {
+        let mut model = scene::many_heads(MONO, size);
+        model.page = Page::Flags;
+        check(&format!("many_heads_{class}"), &model);
+    }
+}
+
+#[test]
 fn before_the_first_sample() {
     check("empty_compact", &scene::empty(MONO, (80, 24)));
 }

@@ -48,7 +48,7 @@ fn a_switch_shows_at_once_and_is_marked_when_samples_show_it() {
     assert_eq!(model.marks, marks);
     next(&mut model, |s| s.arms[0] = 0);
     assert_eq!((model.marks, model.lead), (marks + 1, 0));
-    let text = "flag-set: check-first > always-rmw".to_owned();
+    let text = "flag-set: now always-rmw".to_owned();
     assert_eq!(last_event(&model), (Kind::Switch, text));
 }
 
@@ -57,7 +57,7 @@ fn a_switch_made_elsewhere_is_shown_too() {
     let mut model = model();
     next(&mut model, |s| s.arms[3] = 0);
     assert_eq!((model.arms[3], model.lead), (0, 3));
-    assert_eq!(last_event(&model).1, "batch: 128 > 32");
+    assert_eq!(last_event(&model).1, "batch: now 32");
 }
 
 #[test]

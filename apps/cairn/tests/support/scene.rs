@@ -141,7 +141,7 @@ fn comparison(seq: u64) -> Comparison {
     };
     Comparison {
         policy: ES_COUNTERS,
-        metric: "randwrite IOPS".into(),
+        metric: "throughput of randwrite".into(),
         arms: [
             arm(0, (seq - 142).min(54), 184_320.0, 4_100.0, 9_100),
             arm(1, 140 + seq.saturating_sub(198), 201_640.0, 4_400.0, 8_300),
@@ -190,7 +190,7 @@ fn sample(
             WorkloadSample {
                 name: "randwrite".into(),
                 about: "fio randwrite 4 KiB".into(),
-                workers: 1,
+                workers: 2,
                 unit: Unit::Io,
                 ops: 20_160 * t,
                 bytes: 20_160 * 4_096 * t,
@@ -202,8 +202,8 @@ fn sample(
             },
             WorkloadSample {
                 name: "creat-clo".into(),
-                about: "buffer pattern of creat-clo".into(),
-                workers: 1,
+                about: "create-close-unlink on buffers".into(),
+                workers: 2,
                 unit: Unit::Op,
                 ops: 3_890 * t,
                 bytes: 0,
@@ -219,11 +219,11 @@ fn sample(
         extents: extents(t, fio),
         flags: flags(t, clo),
         buffers: BufferSample {
-            heads: 1_024,
-            dirty: 6,
+            heads: 4,
+            dirty: 4,
             lookups_per_s: clo * 14.0,
             dirties_per_s: clo * 14.0,
-            writebacks_per_s: 41.0,
+            writebacks_per_s: 0.0,
         },
         comparison,
     }
@@ -239,31 +239,26 @@ fn layers(fio: f64, clo: f64) -> Vec<LayerSample> {
     let bytes = Some(fio * 4_096.0);
     vec![
         layer(
-            "workload",
-            fio + clo,
-            bytes,
-            &["randwrite, creat-clo", "2 workers"],
-        ),
-        layer(
-            "file",
+            "randwrite",
             fio,
             bytes,
-            &["flat, 256 MiB", "2 extent look-ups per I/O"],
+            &["fio randwrite 4 KiB", "2 workers"],
+        ),
+        layer(
+            "creat-clo",
+            clo,
+            None,
+            &["create-close-unlink", "2 workers"],
         ),
         layer(
             "extent cache",
             fio * 2.0,
             None,
-            &["412 extents, hit 93.1 %", "per-cpu counters, batch 128"],
+            &["412 extents", "hit 93.1 %"],
         ),
-        layer(
-            "buffer cache",
-            clo * 14.0,
-            None,
-            &["1 024 heads, 6 dirty", "check-first"],
-        ),
-        layer("stats", fio + 41.0, bytes, &["device counters"]),
-        layer("ram", fio + 41.0, bytes, &["1 GiB, mmap"]),
+        layer("buffer cache", clo * 14.0, None, &["4 heads, 4 dirty"]),
+        layer("stats", fio, bytes, &["in flight 2", "write p50 4.1 us"]),
+        layer("ram", fio, bytes, &["allocated 128.0 MiB"]),
     ]
 }
 
@@ -325,16 +320,10 @@ fn flags(t: u64, clo: f64) -> FlagSample {
         rmws: rmws * t,
         avoided: avoided * t,
     };
-    let mut noise = Noise(3);
-    let words = (0..220).map(|block| {
-        let mut bits = 0b1_0001;
-        for (place, chance) in [(1, -0.7), (3, 0.1), (13, -0.2), (14, -0.3)] {
-            if noise.next() < chance {
-                bits |= 1 << place;
-            }
-        }
-        HeadSample { block, bits }
-    });
+    let words = [0x601b, 0x601b, 0x601b, 0x6019];
+    let words = (32..)
+        .zip(words)
+        .map(|(block, bits)| HeadSample { block, bits });
     FlagSample {
         probe: true,
         sets_per_s: clo * 56.0,
@@ -344,13 +333,34 @@ fn flags(t: u64, clo: f64) -> FlagSample {
         rmws: 54_460 * t,
         avoided: 163_380 * t,
         bits: vec![
-            bit("Uptodate", 12, 54_448),
-            bit("Dirty", 54_012, 448),
-            bit("Meta", 12, 54_448),
-            bit("Prio", 12, 54_448),
+            bit("UPTODATE", 12, 54_448),
+            bit("DIRTY", 54_012, 448),
+            bit("META", 12, 54_448),
+            bit("PRIO", 12, 54_448),
         ],
         words: words.collect(),
     }
+}
+
+/// As [`mixed`], with a few hundred buffer heads in many states.
+pub(crate) fn many_heads(theme: Theme, size: (u16, u16)) -> Model {
+    let mut model = mixed(theme, size);
+    let mut sample = Sample::clone(model.live.latest.as_ref().unwrap());
+    sample.seq += 1;
+    sample.buffers.heads = 1_024;
+    let mut noise = Noise(3);
+    let words = (0..256).map(|block| {
+        let mut bits = 0b1_0001;
+        for (place, chance) in [(1, -0.7), (3, 0.1), (13, -0.2), (14, -0.3)] {
+            if noise.next() < chance {
+                bits |= 1 << place;
+            }
+        }
+        HeadSample { block, bits }
+    });
+    sample.flags.words = words.collect();
+    update(&mut model, Msg::Sample(Arc::new(sample)));
+    model
 }
 
 /// The screen of a model.

@@ -23,8 +23,14 @@ pub(super) fn render(ctx: &Ctx<'_>, area: Rect, buf: &mut Buffer) {
     let tall = canvas.height() >= 9;
     let table = readers(ctx, e, canvas.width(), tall);
     let slots_room = canvas.height().saturating_sub(fit(table.len()));
-    slots(ctx, &e.slots, &mut canvas, slots_room);
-    let at = slots_room.min(fit(e.slots.len()) + 2);
+    // Slots that never counted say nothing, except on the page that shows all.
+    let busy: Vec<&SlotSample> = e
+        .slots
+        .iter()
+        .filter(|s| ctx.full || s.hits + s.misses > 0)
+        .collect();
+    slots(ctx, &busy, &mut canvas, slots_room);
+    let at = slots_room.min(fit(busy.len()) + 2);
     canvas.lines(at, &table);
     if ctx.full {
         let lines = ctx.prose(
@@ -38,7 +44,7 @@ pub(super) fn render(ctx: &Ctx<'_>, area: Rect, buf: &mut Buffer) {
 }
 
 /// A bar a slot: hits, then misses, on the scale of the busiest slot.
-fn slots(ctx: &Ctx<'_>, slots: &[SlotSample], canvas: &mut Canvas<'_>, room: u16) {
+fn slots(ctx: &Ctx<'_>, slots: &[&SlotSample], canvas: &mut Canvas<'_>, room: u16) {
     if room < 2 {
         return;
     }

@@ -4,13 +4,13 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::widgets::Widget;
 
-use cairn_lab::FlagSample;
+use cairn_lab::{FlagSample, HeadSample};
 
 use super::{Ctx, joined, right, rows_below};
-use crate::tui::format::{count, fit, per_s, percent};
+use crate::tui::format::{count, cut, fit, per_s, percent};
 use crate::tui::theme::Role;
 use crate::tui::widget::Canvas;
-use crate::tui::widget::matrix::{BITS, WordMap, bit_row};
+use crate::tui::widget::matrix::{BITS, WordMap, bit_row, pitch};
 
 /// Cells of a bit's name.
 const NAME: u16 = 13;
@@ -78,14 +78,12 @@ fn rates(ctx: &Ctx<'_>, flags: &FlagSample, canvas: &mut Canvas<'_>) -> u16 {
         canvas.text(0, 0, words, ctx.style(Role::Warn));
         return 1;
     }
+    let share = percent(flags.avoided_per_s, flags.sets_per_s);
     let parts = [
         format!(" set {}", per_s(flags.sets_per_s)),
+        format!("avoided {share}"),
+        format!("= {}", per_s(flags.avoided_per_s)),
         format!("RMW {}", per_s(flags.rmws_per_s)),
-        format!("avoided {}", per_s(flags.avoided_per_s)),
-        format!(
-            "= {} of sets",
-            percent(flags.avoided_per_s, flags.sets_per_s)
-        ),
     ];
     let text = joined(&parts, canvas.width());
     canvas.text(0, 0, &text, ctx.style(Role::Strong));
@@ -97,7 +95,7 @@ fn rows(flags: &FlagSample) -> Vec<u32> {
     let any = flags.words.iter().fold(0, |any, word| any | word.bits);
     (0u32..)
         .zip(BITS)
-        .filter(|(bit, name)| any >> bit & 1 == 1 || flags.bits.iter().any(|b| b.name == *name))
+        .filter(|(bit, name)| any >> bit & 1 == 1 || flags.bits.iter().any(|b| same(b.name, name)))
         .map(|(bit, _)| bit)
         .collect()
 }
@@ -108,27 +106,21 @@ fn matrix(ctx: &Ctx<'_>, flags: &FlagSample, canvas: &mut Canvas<'_>, y: u16) ->
     let dim = ctx.style(Role::Dim);
     let counts = if width >= 60 { COUNTS } else { 0 };
     let room = usize::from(width.saturating_sub(NAME + counts + 1));
-    canvas.text(1, y, "bit", dim);
-    let words = if counts > 0 {
-        "one column a head, in block order"
-    } else {
-        "one column a head"
-    };
-    canvas.text(NAME, y, words, dim);
+    let pitch = pitch(flags.words.len(), room);
+    let words: Vec<_> = flags.words.iter().copied().take(room / pitch).collect();
+    heads(ctx, &words, pitch, canvas, y);
     if counts > 0 {
         canvas.right(width - 1, y, &counts_line("RMW", "avoided", "share"), dim);
     }
     let mut y = y + 1;
-    let words: Vec<_> = flags.words.iter().copied().take(room).collect();
     for bit in rows(flags) {
         if rows_below(canvas, y) == 0 {
             break;
         }
-        let name = usize::try_from(bit).ok().and_then(|i| BITS.get(i)).copied();
-        let name = name.unwrap_or("?");
+        let name = name(bit);
         canvas.text(1, y, name, ctx.style(Role::Plain));
-        bit_row(canvas, (NAME, y), &words, bit, ctx.theme);
-        let counted = flags.bits.iter().find(|b| b.name == name);
+        bit_row(canvas, (NAME, y), &words, (bit, pitch), ctx.theme);
+        let counted = flags.bits.iter().find(|b| same(b.name, name));
         if counts > 0
             && let Some(b) = counted
         {
@@ -139,6 +131,30 @@ fn matrix(ctx: &Ctx<'_>, flags: &FlagSample, canvas: &mut Canvas<'_>, y: u16) ->
         y = y.saturating_add(1);
     }
     y.min(fit(usize::from(canvas.height())))
+}
+
+/// Above the matrix: block numbers where there is room for them.
+fn heads(ctx: &Ctx<'_>, words: &[HeadSample], pitch: usize, canvas: &mut Canvas<'_>, y: u16) {
+    let dim = ctx.style(Role::Dim);
+    if pitch < 8 {
+        canvas.text(NAME, y, "a column a head, in block order", dim);
+        return;
+    }
+    canvas.text(1, y, "block", dim);
+    for (i, word) in words.iter().enumerate() {
+        let text = cut(&word.block.to_string(), pitch - 1);
+        canvas.text(NAME + fit(i * pitch), y, &text, dim);
+    }
+}
+
+fn name(bit: u32) -> &'static str {
+    let name = usize::try_from(bit).ok().and_then(|i| BITS.get(i));
+    name.copied().unwrap_or("?")
+}
+
+/// Counts come with the names of constants, `UPTODATE`.
+fn same(counted: &str, name: &str) -> bool {
+    counted.eq_ignore_ascii_case(name)
 }
 
 fn counts_line(rmw: &str, avoided: &str, share: &str) -> String {

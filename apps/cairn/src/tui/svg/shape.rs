@@ -89,9 +89,10 @@ pub(super) fn draw(
                 );
             }
         }
-        '▼' => {
+        '▼' | '▲' => {
             for step in 0..4 {
-                let half = f64::from(4 - step) * 0.9;
+                let width = if glyph == '▼' { 4 - step } else { step + 1 };
+                let half = f64::from(width) * 0.9;
                 put(
                     100,
                     mid_x - half,

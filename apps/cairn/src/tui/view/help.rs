@@ -42,7 +42,7 @@ const KEYS: &[(&str, &str)] = &[
 const NUMBERS: &[(&str, &str)] = &[
     (
         "Throughput",
-        "operations that ended in one sample (about 100 ms), a second. A column is one sample or the mean of several; the title says how many. Blank: settle window after a switch, stopped, or a lost sample.",
+        "operations that ended in one sample (about 100 ms), a second. A column is one sample or the mean of several; the title says how many. An arrow at the edge: beyond the axis. Blank: settle window after a switch, stopped, or a lost sample.",
     ),
     (
         "Stack",

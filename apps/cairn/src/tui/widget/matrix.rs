@@ -11,8 +11,8 @@ use crate::tui::format::fit;
 use crate::tui::theme::{Role, Theme};
 
 /// The state bits of a buffer head by place, as `enum bh_state_bits` in the kernel's
-/// `include/linux/buffer_head.h` numbers them.
-pub const BITS: [&str; 16] = [
+/// `include/linux/buffer_head.h` numbers them, and ext4's own one after those.
+pub const BITS: [&str; 17] = [
     "Uptodate",
     "Dirty",
     "Lock",
@@ -29,17 +29,29 @@ pub const BITS: [&str; 16] = [
     "Meta",
     "Prio",
     "Defer_Completion",
+    "Verified",
 ];
 
-/// One bit over many words: a filled cell where it is set.
+/// Cells a word takes in a row of bits: few words are drawn wide, with a gap between them.
+pub fn pitch(words: usize, room: usize) -> usize {
+    match room / words.max(1) {
+        0 | 1 => 1,
+        2 | 3 => 2,
+        4..=7 => 4,
+        _ => 8,
+    }
+}
+
+/// One bit over many words, `pitch` cells each: filled where it is set.
 pub(crate) fn bit_row(
     canvas: &mut Canvas<'_>,
     (x, y): (u16, u16),
     words: &[HeadSample],
-    bit: u32,
+    (bit, pitch): (u32, usize),
     theme: Theme,
 ) {
     let glyphs = theme.glyphs();
+    let gap = usize::from(pitch > 1);
     for (i, word) in words.iter().enumerate() {
         let set = word.bits.checked_shr(bit).is_some_and(|w| w & 1 == 1);
         let (glyph, role) = if set {
@@ -47,7 +59,10 @@ pub(crate) fn bit_row(
         } else {
             (glyphs.clear, Role::Dim)
         };
-        canvas.glyph(x.saturating_add(fit(i)), y, glyph, theme.style(role));
+        for cell in 0..pitch - gap {
+            let at = x.saturating_add(fit(i * pitch + cell));
+            canvas.glyph(at, y, glyph, theme.style(role));
+        }
     }
 }
 

@@ -23,18 +23,26 @@ pub struct Axis {
 }
 
 impl Axis {
-    /// An axis that holds all values, with round ends; from zero, or cut to make small differences
-    /// visible. A cut axis spans at least a twentieth of the values, or noise would look like an
-    /// effect.
+    /// An axis with round ends over the values; from zero, or cut to make small differences visible.
+    ///
+    /// A cut axis spans at least a twentieth of the values, or noise would look like an effect, and
+    /// a few far outliers are left out of it: they stand at its edge with a glyph that says so.
     pub fn over(columns: &[Column], from_zero: bool) -> Self {
-        let values = columns.iter().filter_map(|c| c.value);
-        let (mut lo, mut hi) = (f64::INFINITY, 0.0_f64);
-        for value in values {
-            lo = lo.min(value);
-            hi = hi.max(value);
-        }
-        if !lo.is_finite() || hi <= 0.0 {
+        let mut values: Vec<f64> = columns.iter().filter_map(|c| c.value).collect();
+        values.sort_unstable_by(f64::total_cmp);
+        let (Some(&least), Some(&most)) = (values.first(), values.last()) else {
             return Self { lo: 0.0, hi: 1.0 };
+        };
+        if most <= 0.0 {
+            return Self { lo: 0.0, hi: 1.0 };
+        }
+        let (mut lo, mut hi) = (least, most);
+        let out = values.len() / 20;
+        let most_of_them = values.get(out..values.len() - out).unwrap_or_default();
+        if let (Some(&low), Some(&high)) = (most_of_them.first(), most_of_them.last())
+            && hi - lo > 2.0 * (high - low)
+        {
+            (lo, hi) = (low, high);
         }
         if from_zero {
             lo = 0.0;
@@ -152,6 +160,13 @@ impl TimeChart<'_> {
         let even = arm.is_multiple_of(2);
         let style = self.theme.arm(arm);
         let row = |level: u16, per_cell: u16| height.saturating_sub(1 + level / per_cell);
+        let glyphs = self.theme.glyphs();
+        if value > self.axis.hi {
+            return canvas.glyph(x, 0, glyphs.above, style);
+        }
+        if value < self.axis.lo {
+            return canvas.glyph(x, height.saturating_sub(1), glyphs.arrow, style);
+        }
         if self.theme.ascii {
             let level = self.axis.level(value, height);
             canvas.glyph(x, row(level, 1), if even { '*' } else { '#' }, style);
@@ -257,6 +272,22 @@ mod tests {
     fn steady_values_do_not_fill_the_axis_with_noise() {
         let axis = Axis::over(&columns(&[1000.0, 1000.5]), false);
         assert!(axis.hi - axis.lo >= 40.0, "{axis:?}");
+    }
+
+    #[test]
+    fn a_lone_outlier_does_not_flatten_the_rest() {
+        let mut values = vec![100.0, 110.0].repeat(20);
+        values[7] = 3.0;
+        let axis = Axis::over(&columns(&values), false);
+        assert_eq!(
+            axis,
+            Axis {
+                lo: 100.0,
+                hi: 115.0
+            }
+        );
+        let few = Axis::over(&columns(&[100.0, 3.0, 110.0]), false);
+        assert_eq!(few.lo, 0.0, "of three values none is an outlier");
     }
 
     #[test]

@@ -50,13 +50,13 @@ pub(crate) fn run(args: FioArgs, registry: &Registry) -> anyhow::Result<u8> {
         .own_option("on", true)
         .command_line(&words)?;
     if let Some(show) = &plan.run.show {
-        return shown(show);
+        return shown(show, &plan);
     }
     for note in &plan.notes {
         output::note(note);
     }
-    if plan.run.warnings_fatal && !plan.notes.is_empty() {
-        bail!("--warnings-fatal: {} remarks on the jobs", plan.notes.len());
+    for lint in &plan.lints {
+        output::note(&lint.to_string());
     }
     if plan.run.parse_only {
         return Ok(DONE);
@@ -68,7 +68,7 @@ pub(crate) fn run(args: FioArgs, registry: &Registry) -> anyhow::Result<u8> {
 }
 
 /// Answers a request that runs no job.
-fn shown(show: &Show) -> anyhow::Result<u8> {
+fn shown(show: &Show, plan: &Plan) -> anyhow::Result<u8> {
     let text = match show {
         Show::Help => HELP.to_owned(),
         Show::Version => format!(
@@ -86,6 +86,7 @@ fn shown(show: &Show) -> anyhow::Result<u8> {
                 engine.as_deref().unwrap_or("")
             )
         })?,
+        Show::ShowCmd => plan.to_shell("cairn fio") + "\n",
         _ => bail!("this request is not known here"),
     };
     output::results(|out| out.write_all(text.as_bytes()))?;

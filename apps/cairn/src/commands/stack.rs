@@ -15,11 +15,15 @@ pub(crate) fn run(args: &StackArgs, registry: &Registry) -> anyhow::Result<u8> {
 }
 
 fn explain(args: &ExplainArgs, registry: &Registry) -> anyhow::Result<()> {
-    let explained = registry
-        .block_registry()
-        .explain(&args.spec)
-        .context("the stack")?;
-    let text = format!("{explained}\n");
-    output::results(|out| out.write_all(text.as_bytes()))?;
+    let blocks = registry.block_registry();
+    let explained = blocks.explain(&args.spec).context("the stack")?;
+    let text = if args.toml {
+        blocks.to_toml(&explained.spec)?
+    } else if args.json {
+        blocks.to_json(&explained.spec)?
+    } else {
+        explained.to_string()
+    };
+    output::results(|out| writeln!(out, "{}", text.trim_end()))?;
     Ok(())
 }

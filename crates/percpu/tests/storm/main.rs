@@ -11,6 +11,7 @@
 ))]
 #![allow(
     unsafe_code,
+    clippy::print_stdout,
     clippy::unwrap_used,
     clippy::indexing_slicing,
     reason = "a test of what threads and signals do to each other"

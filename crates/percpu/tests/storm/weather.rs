@@ -16,7 +16,7 @@ const CHUNK: u64 = 1_000;
 /// Moves that a storm must make before it may end.
 const MOVES: u64 = 500;
 /// When a storm ends in any case.
-const DEADLINE: Duration = Duration::from_secs(300);
+const DEADLINE: Duration = Duration::from_mins(5);
 
 /// What handlers add to, and how.
 static PLAIN: AtomicPtr<Counter> = AtomicPtr::new(ptr::null_mut());
@@ -99,8 +99,8 @@ impl Storm {
                         (0..CHUNK).for_each(|_| add());
                         mine += CHUNK;
                         let all = total.fetch_add(CHUNK, Ordering::Relaxed) + CHUNK;
-                        let moved = moves.load(Ordering::Relaxed) >= MOVES || cpus() == 1;
-                        if all >= self.adds && moved || Instant::now() >= until {
+                        let enough = moves.load(Ordering::Relaxed) >= MOVES || cpus() == 1;
+                        if all >= self.adds && enough || Instant::now() >= until {
                             stop.store(true, Ordering::Relaxed);
                         }
                     }

@@ -105,7 +105,7 @@ fn verdict(kind: Kind) -> Result<(), TestError<Script>> {
 
 #[test]
 fn the_protocol_holds_on_every_script() {
-    assert!(SLOTS < CPUS, "a CPU without a slot is part of the test");
+    const { assert!(SLOTS < CPUS, "a CPU without a slot is part of the test") };
     verdict(Kind::Right).unwrap();
 }
 

@@ -1,0 +1,122 @@
+//! A child process counts on, and does not run out of ids.
+#![cfg(all(unix, not(loom), not(miri)))]
+#![allow(
+    unsafe_code,
+    clippy::unwrap_used,
+    reason = "forking is not safe code, and a test that fails may panic"
+)]
+
+use std::sync::Barrier;
+use std::thread;
+
+use cairn_percpu::{BackendKind, Batched, Counter, Gauge};
+
+/// Runs `child` in a forked process, which must find everything right.
+fn forked(child: impl FnOnce() -> bool) {
+    // SAFETY: the child runs code that takes no lock which another thread may have held.
+    let pid = unsafe { libc::fork() };
+    assert!(pid >= 0);
+    if pid == 0 {
+        let code = i32::from(!child());
+        // SAFETY: leaves without the destructors of the parent's state.
+        unsafe { libc::_exit(code) };
+    }
+    let mut status = 0;
+    // SAFETY: the status outlives the call.
+    assert_eq!(unsafe { libc::waitpid(pid, &raw mut status, 0) }, pid);
+    assert!(libc::WIFEXITED(status), "killed: {status:#x}");
+    assert_eq!(
+        libc::WEXITSTATUS(status),
+        0,
+        "the child found something wrong"
+    );
+}
+
+#[test]
+fn the_child_goes_on_from_the_parents_totals_and_can_forget_them() {
+    for kind in [
+        BackendKind::Owned,
+        BackendKind::RseqCpu,
+        BackendKind::Striped,
+    ] {
+        let mut counter = Counter::builder().backend(kind).build();
+        let mut batched = Batched::builder().backend(kind).build();
+        let mut gauge = Gauge::builder().backend(kind).build();
+        counter.add(7);
+        batched.add(100);
+        gauge.inc();
+        forked(|| {
+            counter.inc();
+            batched.add(1);
+            gauge.dec();
+            let went_on = (counter.sum(), batched.sum(), gauge.sum()) == (8, 101, 0);
+            counter.reset_after_fork();
+            batched.reset_after_fork();
+            gauge.reset_after_fork();
+            counter.inc();
+            batched.add(-2);
+            went_on && (counter.sum(), batched.sum(), gauge.sum()) == (1, -2, 0)
+        });
+        assert_eq!((counter.sum(), batched.sum(), gauge.sum()), (7, 100, 1));
+    }
+}
+
+/// Threads that do not come along leave their ids behind; the child must have them again.
+#[test]
+fn ids_of_vanished_threads_are_free_in_the_child() {
+    const THREADS: usize = 40;
+    let counter = Counter::builder()
+        .backend(BackendKind::Owned)
+        .slots(64)
+        .build();
+    let (ready, done) = (Barrier::new(THREADS + 1), Barrier::new(THREADS + 1));
+    counter.inc();
+    thread::scope(|s| {
+        for _ in 0..THREADS {
+            s.spawn(|| {
+                counter.inc();
+                ready.wait();
+                done.wait();
+            });
+        }
+        ready.wait();
+        forked(|| {
+            let before = counter.sum();
+            // A new thread in the child gets the lowest id that is free.
+            let pid = std::process::id();
+            thread::scope(|s| {
+                s.spawn(|| (0..1000).for_each(|_| counter.inc()));
+            });
+            counter.inc();
+            let first_slots: u64 = counter.slots().take(3).map(|slot| slot.value).sum();
+            pid != 0 && counter.sum() == before + 1001 && first_slots >= 1001
+        });
+        done.wait();
+    });
+    assert_eq!(counter.sum(), THREADS as u64 + 1);
+}
+
+/// A child forked while other threads build slots and claim ids does not wait for any of them.
+#[test]
+fn forks_in_the_middle_of_everything_do_not_hang() {
+    let stop = std::sync::atomic::AtomicBool::new(false);
+    thread::scope(|s| {
+        for _ in 0..2 {
+            s.spawn(|| {
+                while !stop.load(std::sync::atomic::Ordering::Relaxed) {
+                    let counter = Counter::new();
+                    thread::scope(|inner| inner.spawn(|| counter.inc()).join()).unwrap();
+                    assert_eq!(counter.sum(), 1);
+                }
+            });
+        }
+        for _ in 0..50 {
+            let counter = Counter::new();
+            forked(|| {
+                counter.inc();
+                counter.sum() == 1
+            });
+        }
+        stop.store(true, std::sync::atomic::Ordering::Relaxed);
+    });
+}

@@ -225,7 +225,7 @@ pub fn run_creat_clo(run: &CreatClo, registry: &Registry) -> Result<CreatCloResu
         .reserve("the buffers of creat-clo", AREA_BLOCKS * BLOCK)
         .map_err(|source| LabError::Fio {
             workload: "creat-clo".to_owned(),
-            source,
+            source: Box::new(source),
         })?;
     let buffers = Arc::new(BufferCache::new(
         Arc::clone(ground.device()),

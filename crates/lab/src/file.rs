@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use cairn_block::{BlockDeviceExt, Caps, Device, ReqFlags};
 use cairn_extents::{Extent, ExtentMap, Status};
 
-use crate::layout::{BLOCK, Layout};
+use crate::layout::{BLOCK, BLOCK_USIZE, Layout};
 use crate::switches::Switches;
 
 /// How the blocks of a new file begin.
@@ -283,7 +283,7 @@ impl FlatFile {
             let whole = now.len() as u64 == BLOCK;
             if !whole && !self.is_written(lblk) {
                 // The rest of the block must not show what lay there before.
-                self.device.write_at(&[0; BLOCK as usize], place)?;
+                self.device.write_at(&[0; BLOCK_USIZE], place)?;
             }
             self.put(now, place + (at - block), durable)?;
             self.set_written(lblk);

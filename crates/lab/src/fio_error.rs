@@ -47,7 +47,7 @@ pub enum FioError {
         stack: String,
     },
     /// The stack could not be built.
-    Stack(cairn_block::BuildError),
+    Stack(Box<cairn_block::BuildError>),
     /// A file of the host that a job names cannot be read.
     HostFile {
         /// Name of the job.
@@ -62,7 +62,7 @@ pub enum FioError {
         /// The file.
         path: String,
         /// What the device said.
-        source: cairn_block::Error,
+        source: Box<cairn_block::Error>,
     },
     /// A policy or an arm that does not exist.
     Policy(PolicyError),
@@ -136,6 +136,6 @@ impl Error for FioError {
 
 impl From<cairn_block::BuildError> for FioError {
     fn from(e: cairn_block::BuildError) -> Self {
-        Self::Stack(e)
+        Self::Stack(Box::new(e))
     }
 }

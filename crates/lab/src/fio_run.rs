@@ -310,10 +310,10 @@ impl Run<'_> {
             wake = wake.min(pace.next());
             match news.recv_timeout(wake.saturating_duration_since(now)) {
                 Ok(Message::Started(index, at, tid)) => {
-                    if let Some(track) = self.tracks.get_mut(index) {
-                        if let Some(job) = self.plan.jobs.get(track.spec.clone.job) {
-                            track.started(job, at, tid);
-                        }
+                    if let Some(track) = self.tracks.get_mut(index)
+                        && let Some(job) = self.plan.jobs.get(track.spec.clone.job)
+                    {
+                        track.started(job, at, tid);
                     }
                 }
                 Ok(Message::Ended(index, end)) => {
@@ -358,23 +358,23 @@ impl Run<'_> {
     }
 
     fn report(&mut self, now: Instant, options: &mut FioOptions<'_>, pace: &mut Pace) {
-        if let Some(progress) = &mut options.progress {
-            if pace.progress_due(now) {
-                progress(&self.progress(now, pace));
-            }
+        if let Some(progress) = &mut options.progress
+            && pace.progress_due(now)
+        {
+            progress(&self.progress(now, pace));
         }
-        if let Some(status) = &mut options.status {
-            if pace.status_due(now) {
-                for track in &self.tracks {
-                    track.epoch.hand_over();
-                }
-                // Workers hand over at their next operation; one that takes longer is seen next time.
-                thread::sleep(Duration::from_millis(2));
-                for track in &mut self.tracks {
-                    track.gather();
-                }
-                status(self.result(now));
+        if let Some(status) = &mut options.status
+            && pace.status_due(now)
+        {
+            for track in &self.tracks {
+                track.epoch.hand_over();
             }
+            // Workers hand over at their next operation; one that takes longer is seen next time.
+            thread::sleep(Duration::from_millis(2));
+            for track in &mut self.tracks {
+                track.gather();
+            }
+            status(self.result(now));
         }
     }
 

@@ -29,7 +29,7 @@ const PATIENCE: Duration = Duration::from_secs(3);
 const WORKER_STACK: usize = 256 << 10;
 
 /// How a lab is run.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Options {
     /// Count the sets of every flag word. The counting costs about as much as a set itself, so timed
     /// comparisons run without.
@@ -118,10 +118,10 @@ impl Lab {
         };
         lab.start_workload()?;
         let interval = options.interval.max(Duration::from_millis(1));
-        let sampler = Sampler::new(shared, policies, out, interval, options.probe);
+        let watcher = Sampler::new(shared, policies, out, interval, options.probe);
         let thread = thread::Builder::new()
             .name("sampler".to_owned())
-            .spawn(move || sampler.run(&inbox))
+            .spawn(move || watcher.run(&inbox))
             .map_err(LabError::Thread)?;
         lab.sampler = Some(thread);
         Ok(lab)
@@ -280,7 +280,14 @@ impl Drop for Lab {
         let (closed, _) = mpsc::channel();
         self.commands = closed;
         if let Some(sampler) = self.sampler.take() {
-            let _ = sampler.join();
+            // One that hangs in a look at a broken stack is left behind.
+            let deadline = Instant::now() + PATIENCE;
+            while !sampler.is_finished() && Instant::now() < deadline {
+                thread::sleep(Duration::from_micros(200));
+            }
+            if sampler.is_finished() {
+                let _ = sampler.join();
+            }
         }
     }
 }
@@ -335,9 +342,9 @@ fn arms(
 #[non_exhaustive]
 pub enum LabError {
     /// The stack could not be built.
-    Stack(cairn_block::BuildError),
+    Stack(Box<cairn_block::BuildError>),
     /// The buffer cache could not be made.
-    Buffers(cairn_buffer::BufferError),
+    Buffers(Box<cairn_buffer::BufferError>),
     /// The scenario names a policy or an arm that does not exist.
     Policy(PolicyError),
     /// The jobs of a workload cannot be read.
@@ -345,14 +352,14 @@ pub enum LabError {
         /// Name of the workload.
         workload: String,
         /// Why.
-        source: cairn_fio::ParseError,
+        source: Box<cairn_fio::ParseError>,
     },
     /// The jobs of a workload cannot be run.
     Fio {
         /// Name of the workload.
         workload: String,
         /// Why.
-        source: FioError,
+        source: Box<FioError>,
     },
     /// What a workload asks for cannot be.
     Workload {
@@ -391,13 +398,13 @@ impl From<PolicyError> for LabError {
 
 impl From<cairn_buffer::BufferError> for LabError {
     fn from(e: cairn_buffer::BufferError) -> Self {
-        Self::Buffers(e)
+        Self::Buffers(Box::new(e))
     }
 }
 
 impl From<cairn_block::BuildError> for LabError {
     fn from(e: cairn_block::BuildError) -> Self {
-        Self::Stack(e)
+        Self::Stack(Box::new(e))
     }
 }
 

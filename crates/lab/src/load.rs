@@ -10,7 +10,7 @@ use cairn_flags::SetPolicy;
 use crate::engine::run::{Stop, Worker};
 use crate::fio::accept;
 use crate::fio::clones::{self, CloneSpec, Found, Making};
-use crate::fio::ground::{Ground, lay_out};
+use crate::fio::ground::Ground;
 use crate::fio_error::FioError;
 use crate::lab::{LabError, Options};
 use crate::layout::{BLOCK, BLOCK_USIZE};
@@ -109,7 +109,7 @@ pub(crate) fn build(
             .reserve("the buffers of creat-clo", AREA_BLOCKS * BLOCK)
             .map_err(|source| LabError::Fio {
                 workload: scenario.name.clone(),
-                source,
+                source: Box::new(source),
             })?;
         Some(buffers(&ground, options.probe)?)
     } else {
@@ -126,7 +126,7 @@ pub(crate) fn build(
                     base: 0,
                     cache: cache.clone(),
                     switches: Arc::clone(&switches),
-                    tasks: *tasks,
+                    count: *tasks,
                 };
                 creat_clo(spec, tasks)
             }
@@ -162,7 +162,7 @@ fn parse(spec: &WorkloadSpec, source: &FioSource) -> Result<Plan, LabError> {
     };
     parsed.map_err(|source| LabError::Jobs {
         workload: spec.name.clone(),
-        source,
+        source: Box::new(source),
     })
 }
 
@@ -183,7 +183,7 @@ fn creat_clo(spec: &WorkloadSpec, tasks: Tasks) -> (Load, Workload) {
         &spec.name,
         "create-close-unlink, access pattern on buffers",
         Unit::Op,
-        tasks.tasks,
+        tasks.count,
         spec.warmup,
         spec.runtime,
     );
@@ -199,7 +199,7 @@ fn fio(
 ) -> Result<(Load, Workload), LabError> {
     let broken = |source: FioError| LabError::Fio {
         workload: spec.name.clone(),
-        source,
+        source: Box::new(source),
     };
     for job in &plan.jobs {
         accept::accept(plan, job, &mut |_| {}).map_err(broken)?;
@@ -208,7 +208,6 @@ fn fio(
     let needs = clones::needs(plan, |_| Some(len)).map_err(broken)?;
     let merged = clones::merge(plan, &needs, None);
     ground.make(&merged).map_err(broken)?;
-    prefault(ground, &merged).map_err(broken)?;
     let making = Making {
         seed: crate::engine::generate::mix(seed, number, 0),
         for_ever: true,
@@ -242,26 +241,6 @@ fn about(plan: &Plan) -> String {
         [only] => clones::about(only),
         several => format!("{} fio jobs", several.len()),
     }
-}
-
-/// Touches every block that will be written, so that the first touch of memory is no part of what is
-/// measured.
-fn prefault(ground: &Ground, needs: &[crate::fio::ground::Need]) -> Result<(), FioError> {
-    for need in needs {
-        if need.read {
-            // Laid out when it was made.
-            continue;
-        }
-        if let Some(window) = ground.window(&need.path) {
-            lay_out(ground.device(), window.start, window.end - window.start, 0).map_err(
-                |source| FioError::Layout {
-                    path: need.path.clone(),
-                    source,
-                },
-            )?;
-        }
-    }
-    Ok(())
 }
 
 /// The policies with what each of them switches.

@@ -285,7 +285,7 @@ fn view(reading: Reading, base: i64) -> CounterView {
     CounterView {
         exact: reading.exact - base,
         approx: reading.approximate - base,
-        bound: u64::try_from(reading.bound).unwrap_or(0),
+        bound: reading.bound,
     }
 }
 
@@ -313,7 +313,7 @@ fn layer(rates: &mut Rates, name: &Arc<str>, device: &Device, seconds: f64) -> L
             cairn_block::Unit::Bytes => format!(
                 "{} {:.1} MiB",
                 words(s.name),
-                s.value as f64 / (1 << 20) as f64
+                s.value as f64 / f64::from(1 << 20)
             ),
             cairn_block::Unit::Nanos => format!("{} {:.1} us", words(s.name), s.value as f64 / 1e3),
             _ => format!("{} {}", words(s.name), s.value),

@@ -295,15 +295,15 @@ mod tests {
 
     #[test]
     fn the_owner_hears_of_the_first_arm_and_of_each_change() {
-        let (list, seen) = two();
-        assert_eq!(seen.load(Ordering::Relaxed), 1);
+        let (list, told) = two();
+        assert_eq!(told.load(Ordering::Relaxed), 1);
         list.set(0, 0).unwrap();
-        assert_eq!(seen.load(Ordering::Relaxed), 0);
+        assert_eq!(told.load(Ordering::Relaxed), 0);
         assert_eq!(list.arm(0), 0);
-        let (arms, last) = list.snapshot();
+        let (arms, switch) = list.snapshot();
         assert_eq!(arms, vec![0, 0]);
-        let last = last.unwrap();
-        assert_eq!((last.policy, last.from, last.to), (0, 1, 0));
+        let switch = switch.unwrap();
+        assert_eq!((switch.policy, switch.from, switch.to), (0, 1, 0));
     }
 
     #[test]

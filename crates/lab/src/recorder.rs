@@ -144,11 +144,11 @@ impl Cell {
             return;
         };
         for (dir, hist) in full.iter_mut().enumerate() {
-            if let Some(hist) = hist {
-                if !hist.is_empty() {
-                    to(dir, hist);
-                    hist.reset();
-                }
+            if let Some(hist) = hist
+                && !hist.is_empty()
+            {
+                to(dir, hist);
+                hist.reset();
             }
         }
         let mut handed = self.lock();
@@ -274,10 +274,10 @@ impl Recorder {
             Err(TryLockError::Poisoned(e)) => e.into_inner(),
             Err(TryLockError::WouldBlock) => return,
         };
-        if handed.full.is_none() {
-            if let Some(spare) = handed.spare.take() {
-                handed.full = Some(mem::replace(&mut self.hists, spare));
-            }
+        if handed.full.is_none()
+            && let Some(spare) = handed.spare.take()
+        {
+            handed.full = Some(mem::replace(&mut self.hists, spare));
         }
     }
 }

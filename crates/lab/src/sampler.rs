@@ -144,7 +144,10 @@ impl Sampler {
                 Ok(()) | Err(TrySendError::Disconnected(_)) => {}
                 Err(TrySendError::Full(_)) => self.dropped += 1,
             }
-            if self.warm_at.is_some_and(|at| now - self.began >= at) {
+            if self
+                .warm_at
+                .is_some_and(|at| now.saturating_duration_since(self.began) >= at)
+            {
                 self.warm_at = None;
                 self.reset();
             }
@@ -289,12 +292,11 @@ pub(crate) struct Rates {
 impl Rates {
     /// How much the counter grew since it was last asked for.
     pub(crate) fn step(&mut self, name: &str, now: u64) -> u64 {
-        match self.before.get_mut(name) {
-            Some(before) => now.saturating_sub(std::mem::replace(before, now)),
-            None => {
-                self.before.insert(name.to_owned(), now);
-                0
-            }
+        if let Some(before) = self.before.get_mut(name) {
+            now.saturating_sub(std::mem::replace(before, now))
+        } else {
+            self.before.insert(name.to_owned(), now);
+            0
         }
     }
 }

@@ -40,6 +40,10 @@ fn beta_regularised(x: f64, a: f64, b: f64) -> f64 {
     }
 }
 
+#[expect(
+    clippy::many_single_char_names,
+    reason = "the names that the formula has everywhere"
+)]
 /// The continued fraction of the incomplete beta function, evaluated from the front (Lentz).
 fn fraction(x: f64, a: f64, b: f64) -> f64 {
     const TINY: f64 = 1e-300;

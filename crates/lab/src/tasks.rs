@@ -63,7 +63,7 @@ pub(crate) struct Tasks {
     pub(crate) base: u64,
     pub(crate) cache: ExtentCache,
     pub(crate) switches: Arc<Switches>,
-    pub(crate) tasks: usize,
+    pub(crate) count: usize,
 }
 
 /// One task, ready to run.
@@ -77,7 +77,7 @@ impl Tasks {
     pub(crate) fn start(&self, epoch: &Arc<Epoch>) -> (Vec<Task>, Vec<Arc<Cell>>) {
         let latencies = [true, false, false, false];
         let mut cells = Vec::new();
-        let pool: Option<Pool> = (self.tasks > RECORDERS).then(|| {
+        let pool: Option<Pool> = (self.count > RECORDERS).then(|| {
             (0..RECORDERS)
                 .map(|_| {
                     let (recorder, cell) = Recorder::new(epoch, latencies);
@@ -91,8 +91,8 @@ impl Tasks {
         } else {
             latencies
         };
-        let mut tasks = Vec::with_capacity(self.tasks);
-        for number in 0..self.tasks {
+        let mut tasks = Vec::with_capacity(self.count);
+        for number in 0..self.count {
             let (recorder, cell) = Recorder::new(epoch, own);
             cells.push(cell);
             tasks.push(self.task(number, recorder, pool.clone()));

@@ -70,7 +70,7 @@ impl Sequence {
 
 /// Where a worker gets its next step from: alone, or shared by the lanes of one job.
 pub(crate) enum Source {
-    Own(Sequence),
+    Own(Box<Sequence>),
     Shared(Arc<Mutex<Sequence>>),
 }
 
@@ -113,10 +113,10 @@ impl Worker {
     /// Works until the sequence ends, somebody says stop, or an I/O fails.
     pub(crate) fn run(&mut self, stop: &Stop) -> Result<(), Failed> {
         while !stop.asked() {
-            let Some(step) = self.source.next() else {
+            let Some(next) = self.source.next() else {
                 break;
             };
-            self.step(step)?;
+            self.step(next)?;
         }
         Ok(())
     }

@@ -158,7 +158,6 @@ pub(crate) fn merge(plan: &Plan, clones: &[CloneNeeds], on: Option<On>) -> Vec<N
             match needs.iter_mut().find(|n| n.path == *path) {
                 Some(need) => {
                     need.bytes = need.bytes.max(bytes);
-                    need.read |= read;
                     if read {
                         need.fresh = Fresh::Written;
                     }
@@ -172,7 +171,6 @@ pub(crate) fn merge(plan: &Plan, clones: &[CloneNeeds], on: Option<On>) -> Vec<N
                     } else {
                         fresh(plan, job)
                     },
-                    read,
                 }),
             }
         }
@@ -180,7 +178,8 @@ pub(crate) fn merge(plan: &Plan, clones: &[CloneNeeds], on: Option<On>) -> Vec<N
     needs
 }
 
-/// A file is laid out unless the job says how it is to be allocated.
+/// A file is laid out, that is written once from end to end, unless the job says how it is to be
+/// allocated.
 fn fresh(plan: &Plan, job: &Job) -> Fresh {
     let said = plan
         .effective(job)
@@ -331,7 +330,9 @@ fn spec(
     };
     let (low, high) = job.control.startdelay;
     let start_delay = if high > low {
-        low + (high - low).mul_f64(fastrand::Rng::with_seed(mix(seed, 2, 0)).f64())
+        low + high
+            .saturating_sub(low)
+            .mul_f64(fastrand::Rng::with_seed(mix(seed, 2, 0)).f64())
     } else {
         low
     };
@@ -389,7 +390,7 @@ impl CloneSpec {
     pub(crate) fn workers(&self, epoch: &Arc<Epoch>) -> Vec<(Worker, Arc<Cell>)> {
         let sequence = || Sequence::new(Generator::new(self.params.clone()), self.flush_every);
         let mut sources: Vec<Source> = if self.lanes == 1 {
-            vec![Source::Own(sequence())]
+            vec![Source::Own(Box::new(sequence()))]
         } else {
             let shared = Arc::new(Mutex::new(sequence()));
             (0..self.lanes)
@@ -444,9 +445,9 @@ pub(crate) fn has_latency(stack: &Stack) -> bool {
 /// What a job does, in a few words.
 pub(crate) fn about(job: &Job) -> String {
     let size = |n: u64| {
-        if n >= 1 << 20 && n % (1 << 20) == 0 {
+        if n >= 1 << 20 && n.is_multiple_of(1 << 20) {
             format!("{} MiB", n >> 20)
-        } else if n >= 1024 && n % 1024 == 0 {
+        } else if n >= 1024 && n.is_multiple_of(1024) {
             format!("{} KiB", n >> 10)
         } else {
             format!("{n} B")

@@ -1,7 +1,6 @@
 //! Where the files of jobs live: stacks, and the windows on them.
 
 use std::collections::HashMap;
-use std::ops::Range;
 use std::sync::Arc;
 
 use cairn_block::{BlockDeviceExt, Device, Stack};
@@ -30,8 +29,6 @@ pub(crate) struct Need {
     /// Bytes from its start.
     pub(crate) bytes: u64,
     pub(crate) fresh: Fresh,
-    /// Whether somebody reads what was there before, so that it has to be laid out.
-    pub(crate) read: bool,
 }
 
 /// A stack and the windows taken on it so far.
@@ -41,7 +38,6 @@ pub(crate) struct Ground {
     len: u64,
     next: u64,
     places: HashMap<String, Target>,
-    windows: HashMap<String, Range<u64>>,
     files: Vec<(String, Arc<FlatFile>)>,
     cache: ExtentCache,
     switches: Arc<Switches>,
@@ -62,7 +58,6 @@ impl Ground {
             stack,
             next: 0,
             places: HashMap::new(),
-            windows: HashMap::new(),
             files: Vec::new(),
             cache,
             switches,
@@ -98,11 +93,6 @@ impl Ground {
     /// Files made so far, in order.
     pub(crate) fn files(&self) -> &[(String, Arc<FlatFile>)] {
         &self.files
-    }
-
-    /// The bytes of the device that the jobs ask for behind a path.
-    pub(crate) fn window(&self, path: &str) -> Option<Range<u64>> {
-        self.windows.get(path).cloned()
     }
 
     /// What stands behind a path that was made.
@@ -161,8 +151,6 @@ impl Ground {
                 }
                 On::File => self.file(need, start)?,
             };
-            self.windows
-                .insert(need.path.clone(), start..start + need.bytes);
             self.places.insert(need.path.clone(), target);
         }
         Ok(())
@@ -192,10 +180,10 @@ impl Ground {
             self.cache.map(ino),
             Arc::clone(&self.switches),
         ));
-        if need.read && need.fresh == Fresh::Written {
+        if need.fresh == Fresh::Written {
             lay_out(self.device(), start, need.bytes, ino).map_err(|source| FioError::Layout {
                 path: need.path.clone(),
-                source,
+                source: Box::new(source),
             })?;
         }
         self.files.push((need.path.clone(), Arc::clone(&file)));
@@ -204,7 +192,7 @@ impl Ground {
 }
 
 /// Fills a window with bytes that belong to the seed.
-pub(crate) fn lay_out(device: &Device, start: u64, len: u64, seed: u64) -> cairn_block::Result<()> {
+fn lay_out(device: &Device, start: u64, len: u64, seed: u64) -> cairn_block::Result<()> {
     let mut buf = vec![0; LAYOUT_STEP];
     fastrand::Rng::with_seed(seed).fill(&mut buf);
     let step = match device.info().max_transfer {

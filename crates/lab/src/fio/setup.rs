@@ -9,6 +9,7 @@ use cairn_fio::job::EngineClass;
 
 use super::clones::{self, CloneNeeds, CloneSpec, Found, Making};
 use super::ground::{Ground, Need, On};
+use crate::file::Fresh;
 use crate::fio_error::FioError;
 use crate::registry::Registry;
 use crate::switches::Switches;
@@ -78,7 +79,6 @@ pub(crate) fn setup(
     let mut files = false;
     let mut noted = 0;
     for (index, (ground, needs)) in grounds.iter_mut().zip(&by_ground).enumerate() {
-        ground.make(needs)?;
         for need in needs {
             place.insert(need.path.clone(), index);
             files |= need.on == On::File;
@@ -88,14 +88,19 @@ pub(crate) fn setup(
                     On::File => "file",
                     On::Device => "device window",
                 };
+                let laid = match (need.on, need.fresh) {
+                    (On::File, Fresh::Written) => ", laid out before the jobs begin",
+                    _ => "",
+                };
                 note(format!(
-                    "{}: {kind} of {} bytes on {}",
+                    "{}: {kind} of {} bytes on {}{laid}",
                     need.path,
                     need.bytes,
                     ground.spec()
                 ));
             }
         }
+        ground.make(needs)?;
     }
     if noted > NOTED {
         note(format!("and {} more paths", noted - NOTED));

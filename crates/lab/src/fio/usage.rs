@@ -4,7 +4,7 @@ use std::fs;
 
 use cairn_fio::output::CpuUsage;
 
-/// Microseconds in a clock tick: /proc counts in USER_HZ, which is 100 on every architecture that
+/// Microseconds in a clock tick: /proc counts in `USER_HZ`, which is 100 on every architecture that
 /// Linux still supports, whatever the kernel's own HZ.
 const TICK_US: u64 = 10_000;
 

@@ -152,11 +152,6 @@ impl Arena {
     pub(crate) fn set_faults(&self, faults: Faults) {
         lock(&self.inner).faults = faults;
     }
-
-    #[cfg(test)]
-    pub(crate) fn faults(&self) -> Faults {
-        lock(&self.inner).faults
-    }
 }
 
 impl Inner {

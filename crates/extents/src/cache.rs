@@ -4,9 +4,9 @@ mod list;
 mod registry;
 mod shrink;
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use crate::sync::{Arc, AtomicBool, AtomicU64, Mutex, MutexGuard, Ordering, lock};
 
+use crate::arena::{Arena, MemoryReport};
 use crate::config::{Config, DroppedDelayed, Rules};
 use crate::counters::{CounterMode, Counters};
 use crate::info::{Averages, Info, Largest};
@@ -25,6 +25,7 @@ pub(crate) struct Group {
     pub(crate) counters: Counters,
     list: Mutex<List>,
     averages: Mutex<Averages>,
+    arena: Arena,
 }
 
 impl Group {
@@ -32,6 +33,7 @@ impl Group {
         Self {
             inert: AtomicBool::new(false),
             counters: Counters::new(config.counter_slots),
+            arena: Arena::new(config.huge_pages),
             config,
             list: Mutex::new(List::default()),
             averages: Mutex::new(Averages::default()),
@@ -47,12 +49,16 @@ impl Group {
         self.inert.load(Ordering::Relaxed)
     }
 
+    pub(crate) fn arena(&self) -> &Arena {
+        &self.arena
+    }
+
     fn list(&self) -> MutexGuard<'_, List> {
-        self.list.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.list)
     }
 
     fn averages(&self) -> MutexGuard<'_, Averages> {
-        self.averages.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.averages)
     }
 
     /// Applies a change of a map's counts. The caller holds the map's writer lock; the list lock
@@ -193,6 +199,16 @@ impl ExtentCache {
     /// As [`shrink`](Self::shrink), called from inside an operation on `own`, which is passed over.
     pub fn shrink_except(&self, budget: u32, own: &ExtentMap) -> Scan {
         shrink::scan(&self.group, budget, Some(own))
+    }
+
+    /// Memory of the trees of all maps. Maps of up to four entries need none.
+    pub fn memory(&self) -> MemoryReport {
+        self.group.arena.memory()
+    }
+
+    /// Gives back, or makes ready for use, what no reader can see any more.
+    pub fn flush(&self) {
+        self.group.arena.flush();
     }
 
     /// The statistics at this moment.

@@ -74,11 +74,12 @@ type DropHook = Arc<dyn Fn(DroppedDelayed) + Send + Sync>;
 /// let cache = ExtentCache::new(Config::new().with_generation(Generation::Overwrite).with_cluster_bits(4));
 /// assert_eq!(cache.rules().cluster_bits, 4);
 /// ```
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub struct Config {
     pub(crate) rules: Rules,
     pub(crate) on_drop: Option<DropHook>,
     pub(crate) counter_slots: Option<usize>,
+    pub(crate) huge_pages: bool,
 }
 
 impl Config {
@@ -123,6 +124,13 @@ impl Config {
         self
     }
 
+    /// Asks for huge pages once the trees are large enough to fill them (on, unless switched off).
+    #[must_use]
+    pub fn with_huge_pages(mut self, on: bool) -> Self {
+        self.huge_pages = on;
+        self
+    }
+
     /// Calls `hook` when a map is dropped that still holds delayed blocks, before they are gone.
     #[must_use]
     pub fn on_dropped_delayed(
@@ -134,12 +142,24 @@ impl Config {
     }
 }
 
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            rules: Rules::default(),
+            on_drop: None,
+            counter_slots: None,
+            huge_pages: true,
+        }
+    }
+}
+
 impl fmt::Debug for Config {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Config")
             .field("rules", &self.rules)
             .field("on_drop", &self.on_drop.is_some())
             .field("counter_slots", &self.counter_slots)
+            .field("huge_pages", &self.huge_pages)
             .finish()
     }
 }

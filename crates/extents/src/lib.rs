@@ -9,8 +9,10 @@ mod config;
 mod counters;
 mod error;
 mod info;
+mod leaf;
 #[allow(unsafe_code, reason = "keeps uninitialised memory on the stack")]
 mod list;
+#[allow(unsafe_code, reason = "vouches for being the only writer of its tree")]
 mod map;
 mod modify;
 #[allow(unsafe_code, reason = "holds a slot that outlives its thread")]
@@ -25,12 +27,13 @@ mod tree;
 mod types;
 mod value;
 
+pub use arena::MemoryReport;
 pub use cache::{ExtentCache, Scan};
 pub use config::{Config, DroppedDelayed, Generation, Rules};
 pub use counters::{CounterMode, CounterReport, Counters, Reading, SlotRow};
 pub use error::{Error, ShiftReason};
 pub use info::{Averages, Info, Largest};
-pub use map::{ExtentMap, Iter, Modify};
+pub use map::{Cursor, ExtentMap, Iter, Modify, Reader};
 pub use types::{
     Cached, Extent, Kind, Loaded, Lookup, MAX_BLOCK, MAX_PHYSICAL, Match, Released, Status,
 };

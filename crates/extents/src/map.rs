@@ -1,26 +1,33 @@
 //! One file's map, shared by many threads.
 
+mod cursor;
+mod exclusive;
 mod read;
+mod reclaim;
+mod reserve;
 mod update;
 
+use std::collections::BTreeSet;
 use std::fmt;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard, Weak};
 
 use crate::cache::Group;
 use crate::config::{Config, DroppedDelayed, Rules};
 use crate::modify::Tokens;
-use crate::reference::ReferenceMap;
 use crate::seq::Seq;
+use crate::sync::{Arc, AtomicBool, AtomicU32, AtomicU64, Mutex, Ordering, Weak, lock, try_lock};
+use crate::tree::Tree;
 
+pub use cursor::{Cursor, Reader};
+pub(crate) use exclusive::Exclusive;
 pub use read::Iter;
 pub use update::Modify;
 
 /// What is known of the blocks of one file.
 ///
 /// Obtained from [`ExtentCache::map`](crate::ExtentCache::map), or alone by
-/// [`ExtentMap::standalone`]. Every change is atomic to readers: a look-up sees all of it or
-/// nothing.
+/// [`ExtentMap::standalone`]. Look-ups take no lock and, once an entry is marked as referenced,
+/// write nothing that other threads read. Every change is atomic to them: a look-up sees all of it
+/// or nothing.
 ///
 /// ```
 /// use cairn_extents::{Config, ExtentMap, Status};
@@ -31,35 +38,39 @@ pub use update::Modify;
 /// # Ok::<(), cairn_extents::Error>(())
 /// ```
 pub struct ExtentMap {
-    ino: u64,
-    pub(crate) group: Arc<Group>,
-    pub(crate) this: Weak<ExtentMap>,
+    tree: Tree,
     seq: Seq,
+    pub(crate) group: Arc<Group>,
+    writer: Mutex<Writer>,
+    /// Where the shrinker goes on. Only written by the writer.
+    resume: AtomicU32,
     precached: AtomicBool,
+    ino: u64,
+    pub(crate) this: Weak<ExtentMap>,
     /// Place in the group's list, 0 when not on it. Only touched under the list's lock.
     pub(crate) ticket: AtomicU64,
-    state: RwLock<State>,
 }
 
-pub(crate) struct State {
-    pub(crate) map: ReferenceMap,
-    pub(crate) tokens: Tokens,
+/// What only the writer of a map needs.
+#[derive(Default)]
+struct Writer {
+    /// Clusters that are partly allocated and partly delayed.
+    pendings: BTreeSet<u32>,
+    tokens: Tokens,
 }
 
 impl ExtentMap {
     pub(crate) fn create(ino: u64, group: Arc<Group>) -> Arc<Self> {
-        let rules = group.rules();
         Arc::new_cyclic(|this| Self {
-            ino,
-            group,
-            this: this.clone(),
+            tree: Tree::new(),
             seq: Seq::new(),
+            group,
+            writer: Mutex::new(Writer::default()),
+            resume: AtomicU32::new(0),
             precached: AtomicBool::new(false),
+            ino,
+            this: this.clone(),
             ticket: AtomicU64::new(0),
-            state: RwLock::new(State {
-                map: ReferenceMap::new(rules),
-                tokens: Tokens::default(),
-            }),
         })
     }
 
@@ -80,7 +91,7 @@ impl ExtentMap {
 
     /// Entries held.
     pub fn len(&self) -> u32 {
-        self.read().map.len()
+        self.tree.known()
     }
 
     /// Whether nothing is known.
@@ -90,11 +101,12 @@ impl ExtentMap {
 
     /// Entries that the shrinker may take: all but the delayed ones.
     pub fn reclaimable(&self) -> u32 {
-        self.read().map.reclaimable()
+        self.tree.known().saturating_sub(self.tree.kept())
     }
 
     /// Number of changes so far: a cookie to hand to [`is_current`](Self::is_current) and the
     /// `_if` operations.
+    #[inline]
     pub fn seq(&self) -> u64 {
         self.seq.cookie()
     }
@@ -106,7 +118,7 @@ impl ExtentMap {
 
     /// Where the shrinker goes on.
     pub fn resume_point(&self) -> u32 {
-        self.read().map.resume_point()
+        self.resume.load(Ordering::Relaxed)
     }
 
     /// Tells the shrinker to pass this map over as long as others give something.
@@ -119,55 +131,45 @@ impl ExtentMap {
         self.precached.load(Ordering::Relaxed)
     }
 
-    fn read(&self) -> RwLockReadGuard<'_, State> {
-        self.state.read().unwrap_or_else(PoisonError::into_inner)
+    /// Becomes the map's writer. Waits for the one there is.
+    fn write(&self) -> Exclusive<'_> {
+        Exclusive::new(self, lock(&self.writer))
     }
 
-    pub(crate) fn write(&self) -> RwLockWriteGuard<'_, State> {
-        self.state.write().unwrap_or_else(PoisonError::into_inner)
+    /// Becomes the map's writer if there is none.
+    pub(crate) fn try_write(&self) -> Option<Exclusive<'_>> {
+        Some(Exclusive::new(self, try_lock(&self.writer)?))
     }
 
-    pub(crate) fn try_write(&self) -> Option<RwLockWriteGuard<'_, State>> {
-        match self.state.try_write() {
-            Ok(state) => Some(state),
-            Err(std::sync::TryLockError::Poisoned(p)) => Some(p.into_inner()),
-            Err(std::sync::TryLockError::WouldBlock) => None,
-        }
-    }
-
-    /// Brings the group's counters and list up to date after a change under the writer lock.
-    pub(crate) fn account(&self, before: (u32, u32), state: &State) {
-        let after = (state.map.len(), state.map.reclaimable());
-        self.group.account(self, before, after);
+    fn counts(&self) -> (u32, u32) {
+        (self.len(), self.reclaimable())
     }
 }
 
 impl Drop for ExtentMap {
     fn drop(&mut self) {
-        let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
-        let before = (state.map.len(), state.map.reclaimable());
-        let clusters = state
-            .map
-            .remove(0, crate::MAX_BLOCK)
-            .map_or(0, |released| released.delayed_clusters);
-        if clusters > 0 {
-            self.group.report_dropped(DroppedDelayed {
-                ino: self.ino,
-                clusters,
-            });
+        let held = self.counts();
+        if self.tree.kept() > 0 {
+            let clusters = self.write().reserved_clusters();
+            if clusters > 0 {
+                self.group.report_dropped(DroppedDelayed {
+                    ino: self.ino,
+                    clusters,
+                });
+            }
         }
-        self.group.forget(&self.ticket, before);
+        self.tree.dismantle(self.group.arena());
+        self.group.forget(&self.ticket, held);
     }
 }
 
 impl fmt::Debug for ExtentMap {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let state = self.read();
         f.debug_struct("ExtentMap")
             .field("ino", &self.ino)
-            .field("len", &state.map.len())
-            .field("reclaimable", &state.map.reclaimable())
-            .field("seq", &self.seq.cookie())
+            .field("len", &self.len())
+            .field("reclaimable", &self.reclaimable())
+            .field("seq", &self.seq())
             .finish_non_exhaustive()
     }
 }

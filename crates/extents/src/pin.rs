@@ -20,7 +20,7 @@ struct Lease(&'static Slot);
 impl Drop for Lease {
     fn drop(&mut self) {
         MINE.set(ptr::null());
-        DOMAIN.unregister(self.0);
+        self.0.unregister();
     }
 }
 
@@ -82,7 +82,7 @@ impl Drop for Pin {
         match self.how {
             How::Outermost => self.slot.leave(),
             How::Nested => {}
-            How::Alone => DOMAIN.unregister(self.slot),
+            How::Alone => self.slot.unregister(),
         }
     }
 }

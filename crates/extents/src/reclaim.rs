@@ -39,6 +39,12 @@ impl Slot {
         true
     }
 
+    /// Gives the slot back at the end of a thread.
+    pub(crate) fn unregister(&self) {
+        self.epoch.store(0, Ordering::Release);
+        self.taken.store(false, Ordering::Release);
+    }
+
     /// Takes the announcement back. Release: what was read was read before.
     #[inline]
     pub(crate) fn leave(&self) {
@@ -104,12 +110,6 @@ impl Domain {
                 Err(now) => head = now,
             }
         }
-    }
-
-    /// Gives a slot back at the end of a thread.
-    pub(crate) fn unregister(&self, slot: &Slot) {
-        slot.epoch.store(0, Ordering::Release);
-        slot.taken.store(false, Ordering::Release);
     }
 
     /// Ends an epoch: what was unlinked so far belongs to the epoch returned, or to earlier ones.

@@ -80,10 +80,6 @@ impl ReferenceMap {
         self.seq
     }
 
-    pub(crate) fn bump_seq(&mut self) {
-        self.seq += 1;
-    }
-
     /// Where the shrinker goes on.
     pub fn resume_point(&self) -> u32 {
         self.resume

@@ -5,7 +5,7 @@
 //! So a cookie never outlives the first moment at which a reader could see the change, whichever
 //! of the two words such a reader looks at first.
 
-use std::sync::atomic::{AtomicU64, Ordering, fence};
+use crate::sync::{AtomicU64, Ordering, fence};
 
 pub(crate) struct Seq(AtomicU64);
 

@@ -14,6 +14,7 @@ mod small;
 mod splice;
 #[cfg(test)]
 mod tests;
+mod view;
 mod walk;
 
 use std::ptr;
@@ -25,6 +26,8 @@ use crate::value::Run;
 use small::Small;
 
 pub(crate) use seek::{BATCH, Place};
+pub(crate) use splice::SPLICE_ITEMS;
+pub(crate) use view::View;
 
 /// The root link holds the height in the bits that a node's alignment leaves free; the height of
 /// a leaf is 0. Null means that the small map holds everything.
@@ -81,7 +84,6 @@ impl Tree {
         self.kept.load(Ordering::Relaxed)
     }
 
-    /// The version, and whether nothing is being published.
     #[inline]
     fn version(&self) -> u64 {
         self.version.load(Ordering::Acquire)

@@ -125,6 +125,16 @@ pub(crate) struct Item {
     pub(crate) referenced: bool,
 }
 
+/// Boundaries of known runs, and those of runs that memory alone holds.
+pub(crate) fn tally<'a>(items: impl IntoIterator<Item = &'a Item>) -> (i64, i64) {
+    items.into_iter().fold((0, 0), |(known, kept), item| {
+        (
+            known + i64::from(item.value.is_known()),
+            kept + i64::from(item.value.must_keep()),
+        )
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,10 +1,8 @@
 //! The maps that have something to reclaim, in the order in which the shrinker takes them.
 
-use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Weak};
-
 use crate::map::ExtentMap;
+use crate::sync::{Arc, AtomicU64, Ordering, Weak};
+use std::collections::BTreeMap;
 
 /// Keyed by tickets: the tail is the largest, so appending and moving to the tail are the same.
 ///

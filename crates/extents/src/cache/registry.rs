@@ -2,9 +2,10 @@
 //! shards keep files that come and go (create, close, delete) from meeting on one lock.
 
 use std::collections::HashMap;
-use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use crate::map::ExtentMap;
+use crate::sync::Arc;
 
 const SHARDS: usize = 64;
 

@@ -3,11 +3,11 @@
 //! The list lock is held only to take the next map; the map's own lock is only tried, so a scan
 //! never waits for a writer, and look-ups never meet either lock.
 
-use std::sync::Arc;
 use std::time::Instant;
 
 use super::Group;
 use crate::map::ExtentMap;
+use crate::sync::Arc;
 
 /// What a scan did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -68,11 +68,9 @@ fn is_own(map: &Arc<ExtentMap>, own: Option<&ExtentMap>) -> bool {
 
 /// Reclaims from one map; whether its lock was free.
 fn visit(map: &ExtentMap, left: &mut i64, scan: &mut Scan) -> bool {
-    let Some(mut state) = map.try_write() else {
+    let Some(mut own) = map.try_write() else {
         return false;
     };
-    let before = (state.map.len(), state.map.reclaimable());
-    scan.freed += state.map.reclaim(left);
-    map.account(before, &state);
+    scan.freed += own.reclaim(left);
     true
 }

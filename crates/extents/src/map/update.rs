@@ -1,6 +1,6 @@
 //! Changes of a map.
 
-use super::{ExtentMap, State};
+use super::{Exclusive, ExtentMap};
 use crate::error::Error;
 use crate::types::{Cached, Loaded, Released, Status, last_block};
 
@@ -10,7 +10,7 @@ impl ExtentMap {
     /// # Errors
     /// [`Error::Range`], [`Error::Physical`], [`Error::LegacyStatus`] or [`Error::NoMemory`].
     pub fn insert(&self, lblk: u32, len: u32, status: Status) -> Result<Released, Error> {
-        self.change(len, |state| state.map.insert(lblk, len, status))
+        self.change(len, |own| own.insert(lblk, len, status))
     }
 
     /// Blocks were reserved for writing later. `start_alloc` and `end_alloc` say that the cluster
@@ -25,8 +25,8 @@ impl ExtentMap {
         start_alloc: bool,
         end_alloc: bool,
     ) -> Result<(), Error> {
-        self.change(len, |state| {
-            state.map.insert_delayed(lblk, len, start_alloc, end_alloc)
+        self.change(len, |own| {
+            own.insert_delayed(lblk, len, start_alloc, end_alloc)
         })
     }
 
@@ -42,9 +42,9 @@ impl ExtentMap {
         start_alloc: bool,
         end_alloc: bool,
     ) -> Result<(), Error> {
-        self.change(len, |state| {
-            check_seq(state, seq)?;
-            state.map.insert_delayed(lblk, len, start_alloc, end_alloc)
+        self.change(len, |own| {
+            check_seq(own, seq)?;
+            own.insert_delayed(lblk, len, start_alloc, end_alloc)
         })
     }
 
@@ -53,7 +53,7 @@ impl ExtentMap {
     /// # Errors
     /// [`Error::Range`] or [`Error::NoMemory`].
     pub fn remove(&self, lblk: u32, len: u32) -> Result<Released, Error> {
-        self.change(len, |state| state.map.remove(lblk, len))
+        self.change(len, |own| own.remove(lblk, len))
     }
 
     /// [`remove`](Self::remove) if nothing changed since `seq` was read.
@@ -61,9 +61,9 @@ impl ExtentMap {
     /// # Errors
     /// [`Error::Stale`] otherwise; then as `remove`.
     pub fn remove_if(&self, seq: u64, lblk: u32, len: u32) -> Result<Released, Error> {
-        self.change(len, |state| {
-            check_seq(state, seq)?;
-            state.map.remove(lblk, len)
+        self.change(len, |own| {
+            check_seq(own, seq)?;
+            own.remove(lblk, len)
         })
     }
 
@@ -73,9 +73,9 @@ impl ExtentMap {
     /// [`Error::Range`], [`Error::Physical`] or [`Error::LegacyStatus`];
     /// [`Error::Stale`] while the range is being modified.
     pub fn cache(&self, lblk: u32, len: u32, status: Status) -> Result<Cached, Error> {
-        self.learn(|state| {
-            check_tokens(state, lblk, len, state.map.seq())?;
-            state.map.cache(lblk, len, status)
+        self.learn(|own| {
+            check_tokens(own, lblk, len, own.map.seq())?;
+            own.cache(lblk, len, status)
         })
         .unwrap_or(Ok(Cached::Ignored))
     }
@@ -85,10 +85,10 @@ impl ExtentMap {
     /// # Errors
     /// [`Error::Stale`] otherwise; then as `cache`.
     pub fn cache_if(&self, seq: u64, lblk: u32, len: u32, status: Status) -> Result<Cached, Error> {
-        self.learn(|state| {
-            check_seq(state, seq)?;
-            check_tokens(state, lblk, len, seq)?;
-            state.map.cache(lblk, len, status)
+        self.learn(|own| {
+            check_seq(own, seq)?;
+            check_tokens(own, lblk, len, seq)?;
+            own.cache(lblk, len, status)
         })
         .unwrap_or(Ok(Cached::Ignored))
     }
@@ -104,17 +104,19 @@ impl ExtentMap {
         entries: &[(u32, u32, Status)],
         range: core::ops::Range<u32>,
     ) -> Result<Loaded, Error> {
-        self.learn(|state| {
+        self.learn(|own| {
             let len = range.end.saturating_sub(range.start);
-            check_tokens(state, range.start, len, state.map.seq())?;
-            state.map.load_leaf(entries, range.clone())
+            check_tokens(own, range.start, len, own.map.seq())?;
+            own.load_leaf(entries, range.clone())
         })
         .unwrap_or(Ok(Loaded::default()))
     }
 
     /// Drops what can be read from disk again, keeps what is delayed; clears the precached mark.
     pub fn clear(&self) {
-        let _ = self.learn(|state| state.map.clear());
+        let _ = self.learn(|own| {
+            own.clear();
+        });
         self.set_precached(false);
     }
 
@@ -124,7 +126,10 @@ impl ExtentMap {
     /// # Errors
     /// [`Error::Shift`] or [`Error::NoMemory`]; nothing moved.
     pub fn shift_left(&self, from: u32, by: u32) -> Result<(), Error> {
-        self.change(by, |state| state.map.shift_left(from, by))
+        if by == 0 {
+            return Ok(());
+        }
+        self.change(by, |own| own.shift_left(from, by))
     }
 
     /// Moves the entries from block `from` on to the right.
@@ -132,7 +137,10 @@ impl ExtentMap {
     /// # Errors
     /// [`Error::Shift`] or [`Error::NoMemory`]; nothing moved.
     pub fn shift_right(&self, from: u32, by: u32) -> Result<(), Error> {
-        self.change(by, |state| state.map.shift_right(from, by))
+        if by == 0 {
+            return Ok(());
+        }
+        self.change(by, |own| own.shift_right(from, by))
     }
 
     /// Announces that the range is about to change on disk: until the token is dropped, nothing
@@ -142,7 +150,7 @@ impl ExtentMap {
     /// [`Error::Range`].
     pub fn begin_modify(&self, lblk: u32, len: u32) -> Result<Modify<'_>, Error> {
         let id = match last_block(lblk, len)? {
-            Some(last) => self.write().tokens.add(lblk, last),
+            Some(last) => self.write().tokens().add(lblk, last),
             None => 0,
         };
         Ok(Modify { map: self, id })
@@ -152,39 +160,39 @@ impl ExtentMap {
     fn change<T: Default>(
         &self,
         len: u32,
-        run: impl FnOnce(&mut State) -> Result<T, Error>,
+        run: impl FnOnce(&mut Exclusive<'_>) -> Result<T, Error>,
     ) -> Result<T, Error> {
         if self.group.is_inert() {
             return Ok(T::default());
         }
-        let mut state = self.write();
-        let before = (state.map.len(), state.map.reclaimable());
+        let mut own = self.write();
+        let before = self.counts();
         self.seq.begin();
-        let result = run(&mut state);
+        let result = run(&mut own);
         if result.is_ok() && len > 0 {
             self.seq.commit();
         } else {
             self.seq.abort();
         }
-        self.account(before, &state);
+        own.account(before);
         result
     }
 
     /// Runs a change of what is known that leaves the truth as it is. `None` in an inert map.
-    fn learn<T>(&self, run: impl FnOnce(&mut State) -> T) -> Option<T> {
+    fn learn<T>(&self, run: impl FnOnce(&mut Exclusive<'_>) -> T) -> Option<T> {
         if self.group.is_inert() {
             return None;
         }
-        let mut state = self.write();
-        let before = (state.map.len(), state.map.reclaimable());
-        let result = run(&mut state);
-        self.account(before, &state);
+        let mut own = self.write();
+        let before = self.counts();
+        let result = run(&mut own);
+        own.account(before);
         Some(result)
     }
 }
 
-fn check_seq(state: &State, expected: u64) -> Result<(), Error> {
-    let current = state.map.seq();
+fn check_seq(own: &Exclusive<'_>, expected: u64) -> Result<(), Error> {
+    let current = own.map.seq();
     if current == expected {
         Ok(())
     } else {
@@ -196,11 +204,11 @@ fn check_seq(state: &State, expected: u64) -> Result<(), Error> {
     }
 }
 
-fn check_tokens(state: &State, lblk: u32, len: u32, expected: u64) -> Result<(), Error> {
+fn check_tokens(own: &mut Exclusive<'_>, lblk: u32, len: u32, expected: u64) -> Result<(), Error> {
     match last_block(lblk, len)? {
-        Some(last) if state.tokens.cover(lblk, last) => Err(Error::Stale {
+        Some(last) if own.tokens().cover(lblk, last) => Err(Error::Stale {
             expected,
-            current: state.map.seq(),
+            current: own.map.seq(),
             modifying: true,
         }),
         _ => Ok(()),
@@ -220,10 +228,9 @@ impl Drop for Modify<'_> {
         if self.id == 0 {
             return;
         }
-        let mut state = self.map.write();
+        let mut own = self.map.write();
         self.map.seq.begin();
-        state.tokens.remove(self.id);
-        state.map.bump_seq();
+        own.tokens().remove(self.id);
         self.map.seq.commit();
     }
 }

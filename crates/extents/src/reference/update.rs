@@ -3,6 +3,7 @@
 use super::{Entry, ReferenceMap};
 use crate::config::Generation;
 use crate::error::{Error, ShiftReason};
+use crate::leaf::{check_leaf, tally};
 use crate::types::{
     Cached, Extent, Loaded, MAX_BLOCK, Match, Released, Status, check_status, last_block,
 };
@@ -324,43 +325,4 @@ impl ReferenceMap {
 
 fn refused(from: u32, by: u32, reason: ShiftReason) -> Error {
     Error::Shift { from, by, reason }
-}
-
-fn tally(loaded: &mut Loaded, cached: Cached) {
-    match cached {
-        Cached::Inserted { .. } => loaded.inserted += 1,
-        Cached::Covered | Cached::Ignored => loaded.known += 1,
-        Cached::HoleOverDelayed | Cached::Conflict(_) => loaded.conflicts += 1,
-    }
-}
-
-/// Checks a leaf before anything is changed; returns the holes between its entries.
-fn check_leaf(
-    entries: &[(u32, u32, Status)],
-    range: core::ops::Range<u32>,
-    legacy_ud: bool,
-) -> Result<Vec<(u32, u32)>, Error> {
-    let mut holes = Vec::new();
-    let mut at_least = range.start;
-    for (i, &(lblk, len, status)) in entries.iter().enumerate() {
-        let next = entries.get(i + 1).map_or(range.end, |e| e.0);
-        let at_most = if next > lblk { next } else { range.end };
-        let ordered = len > 0
-            && lblk >= at_least
-            && lblk.checked_add(len).is_some_and(|end| end <= range.end);
-        if !ordered {
-            return Err(Error::Unordered {
-                at_least,
-                at_most,
-                lblk,
-                len,
-            });
-        }
-        check_status(lblk, len, status, legacy_ud)?;
-        if i > 0 && lblk > at_least {
-            holes.push((at_least, lblk - at_least));
-        }
-        at_least = lblk + len;
-    }
-    Ok(holes)
 }

@@ -1,10 +1,11 @@
 //! A tree built anew from all its boundaries, published by one store.
 
 use super::node::{CHILDREN, Inner, LEAF_ITEMS, Leaf};
+use super::small::SMALL_RUNS;
 use super::{Root, Tree};
 use crate::arena::{Arena, NodePtr, OutOfMemory};
 use crate::sync::Ordering;
-use crate::value::Item;
+use crate::value::{Item, tally};
 
 impl Tree {
     /// Replaces everything by the runs that begin at `items`: the first at block 0, no two
@@ -14,6 +15,10 @@ impl Tree {
     /// The caller is the tree's only writer, and `arena` is the tree's.
     pub(crate) unsafe fn rebuild(&self, arena: &Arena, items: &[Item]) -> Result<(), OutOfMemory> {
         debug_assert!(items.first().is_some_and(|item| item.key == 0));
+        // SAFETY: as the caller says.
+        if unsafe { self.set_small(arena, items) } {
+            return Ok(());
+        }
         let mut made = Vec::new();
         let root = match build(arena, items, &mut made) {
             Ok(root) => root,
@@ -27,19 +32,60 @@ impl Tree {
         self.begin();
         self.root.store(root.pack(), Ordering::Release);
         self.commit();
-        if let Some(old) = old {
-            let mut nodes = Vec::new();
-            // SAFETY: the caller is the only writer, so nobody frees the nodes.
-            unsafe { super::walk::nodes_under(old, &mut nodes) };
-            // SAFETY: unlinked by the store above.
-            unsafe { arena.retire(&nodes) };
-        }
-        let count = |of: fn(&Item) -> bool| items.iter().filter(|i| of(i)).count();
-        let known = count(|i| i.value.is_known()) as i64 - i64::from(self.known());
-        let kept = count(|i| i.value.must_keep()) as i64 - i64::from(self.kept());
-        self.count(known, kept);
+        // SAFETY: unlinked by the store above.
+        unsafe { retire_all(arena, old) };
+        self.count_all(items);
         Ok(())
     }
+
+    /// The same without memory: only if so few runs are known that they fit into the small map.
+    /// Whether they do.
+    ///
+    /// # Safety
+    /// As for `rebuild`.
+    pub(crate) unsafe fn set_small(&self, arena: &Arena, items: &[Item]) -> bool {
+        if items.iter().filter(|i| i.value.is_known()).count() > SMALL_RUNS {
+            return false;
+        }
+        let version = self.version.load(Ordering::Relaxed);
+        let old = self.root();
+        if old.is_some() {
+            // Nobody looks at the buffers while there is a root. Afterwards a reader may take
+            // either for the current one, as far as the version has come.
+            self.small.fill(version, items);
+            self.small.fill(version.wrapping_add(2), items);
+        }
+        self.begin();
+        if old.is_some() {
+            self.root.store(std::ptr::null_mut(), Ordering::Release);
+        } else {
+            self.small.fill(version, items);
+        }
+        self.commit();
+        // SAFETY: unlinked by the store above.
+        unsafe { retire_all(arena, old) };
+        self.count_all(items);
+        true
+    }
+
+    fn count_all(&self, items: &[Item]) {
+        let (known, kept) = tally(items);
+        self.count(
+            known - i64::from(self.known()),
+            kept - i64::from(self.kept()),
+        );
+    }
+}
+
+/// # Safety
+/// The tree under `old` is unlinked and nobody frees it meanwhile.
+unsafe fn retire_all(arena: &Arena, old: Option<Root>) {
+    let Some(old) = old else { return };
+    let mut nodes = Vec::new();
+    // SAFETY: as the caller says.
+    unsafe { super::walk::nodes_under(old, &mut nodes) };
+    // SAFETY: as the caller says.
+    unsafe { arena.retire(&nodes) };
 }
 
 fn build(arena: &Arena, items: &[Item], made: &mut Vec<NodePtr>) -> Result<Root, OutOfMemory> {

@@ -217,8 +217,12 @@ impl Leaf {
             || self.marks.fetch_or(bit, Ordering::Relaxed) & bit != 0
     }
 
-    pub(super) fn unmark(&self, at: usize) {
-        self.marks.fetch_and(!(1 << at), Ordering::Relaxed);
+    pub(super) fn unmark(&self, bits: u64) {
+        self.marks.fetch_and(!bits, Ordering::Relaxed);
+    }
+
+    pub(super) fn marks(&self) -> u64 {
+        self.marks.load(Ordering::Relaxed)
     }
 
     #[expect(clippy::indexing_slicing, reason = "at is below the number of items")]

@@ -60,8 +60,8 @@ impl Small {
             value: Value::UNKNOWN,
             referenced: false,
         };
-        let mut bit = 4 * u32::from(version & 2 != 0);
-        for words in self.buffer(version).chunks_exact(2) {
+        let bits = 4 * u32::from(version & 2 != 0)..;
+        for (bit, words) in bits.zip(self.buffer(version).chunks_exact(2)) {
             let [ends, value] = words else { break };
             let (start, end) = unpack(ends.load(Ordering::Relaxed));
             if start == end {
@@ -82,7 +82,6 @@ impl Small {
                 return (run, Some(bit));
             }
             unknown.start = end;
-            bit += 1;
         }
         (unknown, None)
     }

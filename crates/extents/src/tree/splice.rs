@@ -8,7 +8,7 @@ use super::{HEIGHT_MASK, Root, Tree};
 use crate::arena::{Arena, NodePtr, OutOfMemory};
 use crate::list::FixedList;
 use crate::sync::Ordering;
-use crate::value::Item;
+use crate::value::{Item, tally};
 
 /// New boundaries that one change can bring.
 pub(crate) const SPLICE_ITEMS: usize = LEAF_ITEMS;
@@ -52,8 +52,9 @@ impl Draft<'_> {
         let node = self.node()?;
         // SAFETY: fresh memory.
         unsafe { Leaf::build(node, items) };
-        self.known += items.iter().filter(|i| i.value.is_known()).count() as i64;
-        self.kept += items.iter().filter(|i| i.value.must_keep()).count() as i64;
+        let (known, kept) = tally(items);
+        self.known += known;
+        self.kept += kept;
         Ok(node)
     }
 
@@ -149,12 +150,10 @@ impl Tree {
         let rest = old.as_slice().iter().copied().filter(|i| i.key > to);
         close(&mut new, right, rest);
         let new = new.as_slice();
-        let known = new.iter().filter(|i| i.value.is_known()).count();
-        if known <= SMALL_RUNS {
-            for item in new {
-                draft.known += i64::from(item.value.is_known());
-                draft.kept += i64::from(item.value.must_keep());
-            }
+        let (known, kept) = tally(new);
+        if known <= SMALL_RUNS as i64 {
+            draft.known += known;
+            draft.kept += kept;
             draft.uncount((self.known(), self.kept()));
             self.begin();
             self.small.fill(version, new);
@@ -181,8 +180,9 @@ impl Tree {
         let mut span = Span { left, right };
         let mut level = Children::new();
         // What lies between the ways at a level is noted before the ways are widened there.
-        // SAFETY: the caller is the only writer, here and below.
+        // SAFETY: the caller is the only writer.
         unsafe { span.drop_between(draft, 1) };
+        // SAFETY: as above.
         unsafe { span.leaves(draft, (from, to), items, &mut level)? };
         for height in 1..=root.height {
             let Some((left, right)) = span.steps(height) else {
@@ -261,19 +261,8 @@ impl Tree {
             }
             at = run.end;
         }
-        // No reader looks at the buffers while there is a root; afterwards either may be current,
-        // as the version goes on.
-        let version = self.version.load(Ordering::Relaxed);
-        self.small.fill(version, items.as_slice());
-        self.small.fill(version.wrapping_add(2), items.as_slice());
-        self.begin();
-        self.root.store(std::ptr::null_mut(), Ordering::Release);
-        self.commit();
-        let mut nodes = Vec::new();
-        // SAFETY: the caller is the only writer, so nobody frees the nodes.
-        unsafe { super::walk::nodes_under(root, &mut nodes) };
-        // SAFETY: unlinked by the store above.
-        unsafe { arena.retire(&nodes) };
+        // SAFETY: the caller is the only writer.
+        unsafe { self.set_small(arena, items.as_slice()) };
     }
 }
 
@@ -294,11 +283,9 @@ unsafe fn outer_paths<'a>(
     };
     // SAFETY: the caller is the only writer.
     let mut left = unsafe { Path::to(root, from.saturating_sub(1)) };
-    if left.end <= from {
-        if left.leaf.read.last().value != first.value {
-            // SAFETY: the caller is the only writer.
-            left = unsafe { Path::to(root, from) };
-        }
+    if left.end <= from && left.leaf.read.last().value != first.value {
+        // SAFETY: the caller is the only writer.
+        left = unsafe { Path::to(root, from) };
     }
     // The leaf that holds the last block of the range, or the next one if its first run goes on
     // with the last new one.

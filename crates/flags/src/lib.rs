@@ -2,7 +2,7 @@
 #![cfg_attr(not(any(feature = "std", test, loom)), no_std)]
 #![allow(
     unsafe_code,
-    reason = "the futex call, the x86 full barrier and the unsafe retract of a publish bit"
+    reason = "the futex call, two inline-assembly helpers and the unsafe retract of a publish bit"
 )]
 #![allow(
     clippy::inline_always,
@@ -25,6 +25,8 @@ mod policy;
 mod probe;
 mod roles;
 mod sync;
+#[cfg(feature = "std")]
+mod tally;
 #[cfg(any(feature = "std", loom))]
 mod wait;
 mod word;
@@ -34,6 +36,8 @@ pub use layout::{Role, StateBit};
 pub use lock::BitGuard;
 pub use policy::{PolicyCell, SetPolicy, UnknownPolicy};
 pub use probe::{NoProbe, Probe};
+#[cfg(feature = "std")]
+pub use tally::{BitCount, Tally};
 pub use word::{Storage, Word};
 
 #[doc(hidden)]
@@ -46,4 +50,6 @@ pub mod __private {
 
     pub use crate::atomic::write_names;
     pub use crate::check::{bit, check_layout};
+    #[cfg(feature = "std")]
+    pub use crate::tally::{Counts, Kind, enter};
 }

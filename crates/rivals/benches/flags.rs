@@ -8,14 +8,13 @@
     reason = "a bench: each arm must be one loop around the operation, and nothing is exported"
 )]
 
-use std::cell::Cell;
 use std::hint::black_box;
 use std::process::ExitCode;
 use std::sync::Mutex;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
 use std::sync::atomic::{AtomicU32, fence};
 
-use cairn_flags::{PolicyCell, Probe, SetPolicy, state_bits};
+use cairn_flags::{PolicyCell, SetPolicy, state_bits, tally_probe};
 use cairn_rivals::{Bar, Bench, repeat8};
 
 state_bits! {
@@ -37,23 +36,9 @@ bitflags::bitflags! {
     }
 }
 
-/// Counts what was avoided, as a real probe does: in thread-local memory.
-struct Counting;
-
-thread_local! {
-    static AVOIDED: Cell<u64> = const { Cell::new(0) };
-}
-
-impl Probe for Counting {
-    const ON: bool = true;
-
-    #[inline(always)]
-    fn rmw(_bit: u32) {}
-
-    #[inline(always)]
-    fn avoided(_bit: u32) {
-        AVOIDED.set(AVOIDED.get() + 1);
-    }
+tally_probe! {
+    /// The probe that counts, as a user has it.
+    struct Counting;
 }
 
 /// A line of its own, with the prefetcher's neighbour.

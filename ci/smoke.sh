@@ -72,7 +72,7 @@ run 0 "$cairn" stack explain 'stats/ram(64m)'
 out 'ram'
 
 echo "bad input"
-run 2 "$cairn" fio --name=a --rw=randwrite --bz=4k --size=1m
+run 2 "$cairn" fio --name=a --rw=randwrite --iodeth=4 --size=1m
 quiet
 err "did you mean"
 run 2 "$cairn" fio --name=a --rw=randwrite --bs=4q --size=1m

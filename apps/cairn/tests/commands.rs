@@ -259,8 +259,8 @@ fn bad_input_is_refused_with_what_would_be_right() {
     );
     let cases: [(&[&str], &[&str]); 17] = [
         (
-            &["fio", "--name=a", "--rw=randwrite", "--bz=4k", "--size=1m"],
-            &["bz", "did you mean"],
+            &["fio", "--name=a", "--rw=randwrite", "--iodeth=4", "--size=1m"],
+            &["iodeth", "did you mean iodepth"],
         ),
         (
             &["fio", "--name=a", "--rw=randwrite", "--bs=4q", "--size=1m"],

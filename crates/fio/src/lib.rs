@@ -6,6 +6,7 @@ mod print;
 mod words;
 
 pub mod error;
+pub mod iolog;
 pub mod job;
 pub mod options;
 pub mod output;

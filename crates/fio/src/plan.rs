@@ -92,13 +92,13 @@ pub struct RunOptions {
     pub output: Option<String>,
     /// `--output-format=`, in the order given; never empty.
     pub formats: Vec<OutputFormat>,
-    /// `--terse-version=` [3]: 2 to 5.
+    /// `--terse-version=` (default 3): 2 to 5.
     pub terse_version: u8,
     /// `--append-terse`: terse lines after the text.
     pub append_terse: bool,
-    /// `--eta=` [auto].
+    /// `--eta=` (default auto).
     pub eta: Eta,
-    /// `--eta-interval=` [1 s].
+    /// `--eta-interval=` (default 1 s).
     pub eta_interval: Duration,
     /// `--eta-newline=`: a new line instead of overwriting, this often.
     pub eta_newline: Option<Duration>,

@@ -49,7 +49,7 @@ fn the_benchmark_of_the_per_cpu_counters() {
     );
     assert!(job.queue.direct && job.random.norandommap && job.report.group_reporting);
     assert_eq!((job.queue.iodepth, job.durability.sync), (64, SyncIo::None));
-    assert_eq!(job.control.runtime, Duration::from_secs(120));
+    assert_eq!(job.control.runtime, Duration::from_mins(2));
     assert!(job.control.time_based);
     assert_eq!(job.min_block(), 4096);
     assert_eq!(

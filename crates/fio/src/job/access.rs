@@ -155,13 +155,13 @@ words! {
 /// Direction, order and mix.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Access {
-    /// `rw=` [read].
+    /// `rw=` (default read).
     pub rw: RwMode,
     /// The `:N` or `:SIZE` behind the mode.
     pub step: Option<RwStep>,
-    /// `rw_sequencer=` [sequential].
+    /// `rw_sequencer=` (default sequential).
     pub sequencer: RwSequencer,
-    /// `bs=`, `bsrange=` or `bssplit=` [4096 each].
+    /// `bs=`, `bsrange=` or `bssplit=` (default 4096 each).
     pub bs: PerDir<BlockSizes>,
     /// `bs_unaligned`: any length in the range, not only multiples of the smallest.
     pub bs_unaligned: bool,
@@ -169,9 +169,9 @@ pub struct Access {
     pub bs_is_seq_rand: bool,
     /// `ba=`: random offsets are multiples of this; `None` means of the smallest block.
     pub align: PerDir<Option<u64>>,
-    /// `rwmixread=` [50]: reads in percent of mixed I/O. `rwmixwrite` sets it to the rest.
+    /// `rwmixread=` (default 50): reads in percent of mixed I/O. `rwmixwrite` sets it to the rest.
     pub rwmixread: u8,
-    /// `percentage_random=` [100]: how much of a random mode is random.
+    /// `percentage_random=` (default 100): how much of a random mode is random.
     pub percentage_random: PerDir<u8>,
     /// `trim_percentage=`: of the verify blocks.
     pub trim_percentage: u8,
@@ -197,7 +197,7 @@ impl Default for Access {
 words! {
     /// `random_generator=`.
     pub enum RandomGenerator {
-        /// 32 bit Tausworthe [default].
+        /// 32 bit Tausworthe (default).
         Tausworthe = "tausworthe",
         /// Linear feedback shift register: covers each block once without a map.
         Lfsr = "lfsr",
@@ -257,11 +257,11 @@ pub enum Distribution {
 pub struct Random {
     /// `norandommap`: draw freely instead of covering each block once.
     pub norandommap: bool,
-    /// `randrepeat=` [1]: the same offsets on every run.
+    /// `randrepeat=` (default 1): the same offsets on every run.
     pub randrepeat: bool,
-    /// `allrandrepeat=` [0]: also every other random decision.
+    /// `allrandrepeat=` (default 0): also every other random decision.
     pub allrandrepeat: bool,
-    /// `randseed=` [0x89]; `None` unless given.
+    /// `randseed=` (default 0x89); `None` unless given.
     pub randseed: Option<u64>,
     /// `random_generator=`.
     pub generator: RandomGenerator,

@@ -19,7 +19,7 @@ words! {
 words! {
     /// `continue_on_error=`: which errors do not end the job.
     pub enum ErrorMask {
-        /// None [default].
+        /// None (default).
         None = "none" | "0",
         /// Of reads.
         Read = "read",
@@ -51,7 +51,7 @@ words! {
     reason = "fio has that many switches, and they are independent"
 )]
 pub struct Control {
-    /// `numjobs=` [1].
+    /// `numjobs=` (default 1).
     pub numjobs: u32,
     /// `thread`: a thread instead of a process.
     pub thread: bool,
@@ -69,7 +69,7 @@ pub struct Control {
     pub time_based: bool,
     /// `ramp_time=`: run this long before measuring.
     pub ramp_time: Duration,
-    /// `loops=` [1].
+    /// `loops=` (default 1).
     pub loops: u32,
     /// `exitall`: all jobs end when this one does.
     pub exitall: bool,

@@ -41,21 +41,21 @@ pub struct Buffers {
     pub zero: bool,
     /// `refill_buffers`: new random content before each write.
     pub refill: bool,
-    /// `scramble_buffers=` [1]: change a little before each write, unless refilled.
+    /// `scramble_buffers=` (default 1): change a little before each write, unless refilled.
     pub scramble: bool,
     /// `buffer_pattern=`.
     pub pattern: Option<Pattern>,
     /// `buffer_compress_percentage=`.
     pub compress_percent: Option<u8>,
-    /// `buffer_compress_chunk=` [512].
+    /// `buffer_compress_chunk=` (default 512).
     pub compress_chunk: u64,
     /// `dedupe_percentage=`.
     pub dedupe_percent: Option<u8>,
     /// `dedupe_mode=`.
     pub dedupe_mode: DedupeMode,
-    /// `dedupe_working_set_percentage=` [5].
+    /// `dedupe_working_set_percentage=` (default 5).
     pub dedupe_working_set_percent: u8,
-    /// `dedupe_global=` [0].
+    /// `dedupe_global=` (default 0).
     pub dedupe_global: bool,
 }
 

@@ -205,7 +205,7 @@ impl IoEngine {
 pub struct CpuLoad {
     /// `cpuload=`: percent of a CPU.
     pub load_percent: u8,
-    /// `cpuchunks=` [50000]: length of a burn cycle in microseconds.
+    /// `cpuchunks=` (default 50000): length of a burn cycle in microseconds.
     pub chunk_us: u64,
     /// `exit_on_io_done=`: end when the other jobs have ended.
     pub exit_on_io_done: bool,

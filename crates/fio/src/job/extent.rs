@@ -67,7 +67,7 @@ pub struct Extent {
     pub size: Option<Amount>,
     /// `io_size=`: bytes to transfer, which may be less or more than `size`.
     pub io_size: Option<Amount>,
-    /// `offset=` [0].
+    /// `offset=` (default 0).
     pub offset: Option<Amount>,
     /// `offset_increment=`: added for each sub-job, times its number.
     pub offset_increment: Option<Amount>,
@@ -139,29 +139,29 @@ pub struct Files {
     pub format: Option<String>,
     /// `filesize=`: smallest and largest size of each file.
     pub filesize: Option<(u64, u64)>,
-    /// `nrfiles=` [1]; `None` unless given.
+    /// `nrfiles=` (default 1); `None` unless given.
     pub nrfiles: Option<u32>,
     /// `openfiles=`: at most this many at a time.
     pub openfiles: Option<u32>,
     /// `file_service_type=`.
     pub service: FileService,
-    /// `create_on_open=` [0].
+    /// `create_on_open=` (default 0).
     pub create_on_open: bool,
-    /// `create_only=` [0].
+    /// `create_only=` (default 0).
     pub create_only: bool,
-    /// `allow_file_create=` [1].
+    /// `allow_file_create=` (default 1).
     pub allow_file_create: bool,
-    /// `overwrite=` [0]: lay the file out before writing it.
+    /// `overwrite=` (default 0): lay the file out before writing it.
     pub overwrite: bool,
     /// `fallocate=`.
     pub fallocate: Fallocate,
-    /// `unlink=` [0]: remove the files after the job.
+    /// `unlink=` (default 0): remove the files after the job.
     pub unlink: bool,
-    /// `unlink_each_loop=` [0].
+    /// `unlink_each_loop=` (default 0).
     pub unlink_each_loop: bool,
-    /// `pre_read=` [0].
+    /// `pre_read=` (default 0).
     pub pre_read: bool,
-    /// `invalidate=` [1]: drop caches before the job.
+    /// `invalidate=` (default 1): drop caches before the job.
     pub invalidate: bool,
 }
 

@@ -32,9 +32,9 @@ pub struct LatencyTarget {
     pub target: Duration,
     /// `latency_window=`.
     pub window: Duration,
-    /// `latency_percentile=` [100].
+    /// `latency_percentile=` (default 100).
     pub percentile: f64,
-    /// `latency_run=` [0].
+    /// `latency_run=` (default 0).
     pub keep_running: bool,
     /// `max_latency=`: stop the job when one I/O takes longer; zero is off.
     pub max: Duration,
@@ -53,15 +53,15 @@ pub struct Pace {
     pub rate_iops_min: PerDir<Option<u32>>,
     /// `rate_process=`.
     pub process: RateProcess,
-    /// `rate_cycle=` [1000 ms]: over which the minimum rates are averaged.
+    /// `rate_cycle=` (default 1000 ms): over which the minimum rates are averaged.
     pub cycle: Duration,
-    /// `rate_ignore_thinktime=` [0].
+    /// `rate_ignore_thinktime=` (default 0).
     pub ignore_thinktime: bool,
     /// `thinktime=`.
     pub thinktime: Duration,
     /// `thinktime_spin=`: the part of it spent spinning.
     pub thinktime_spin: Duration,
-    /// `thinktime_blocks=` [1].
+    /// `thinktime_blocks=` (default 1).
     pub thinktime_blocks: u32,
     /// `thinktime_blocks_type=`.
     pub thinktime_blocks_type: ThinkBlocksType,

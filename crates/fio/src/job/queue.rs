@@ -16,25 +16,25 @@ words! {
 /// Engine and depth.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Queue {
-    /// `ioengine=` [psync].
+    /// `ioengine=` (default psync).
     pub ioengine: IoEngine,
-    /// `iodepth=` [1].
+    /// `iodepth=` (default 1).
     pub iodepth: u32,
-    /// `iodepth_batch=` [1]: I/Os submitted in one go; 0 means as many as fit.
+    /// `iodepth_batch=` (default 1): I/Os submitted in one go; 0 means as many as fit.
     pub batch: u32,
-    /// `iodepth_batch_complete_min=` [1]: completions reaped at least.
+    /// `iodepth_batch_complete_min=` (default 1): completions reaped at least.
     pub batch_complete_min: u32,
     /// `iodepth_batch_complete_max=`: completions reaped at most; `None` means as the minimum.
     pub batch_complete_max: Option<u32>,
     /// `iodepth_low=`: fill the queue again when it has drained to this; `None` means `iodepth`.
     pub iodepth_low: Option<u32>,
-    /// `serialize_overlap=` [0]: I/Os that overlap one in flight wait for it.
+    /// `serialize_overlap=` (default 0): I/Os that overlap one in flight wait for it.
     pub serialize_overlap: bool,
     /// `io_submit_mode=`.
     pub submit_mode: SubmitMode,
-    /// `direct=` [0]; `buffered=` is its negation, and the last one given wins.
+    /// `direct=` (default 0); `buffered=` is its negation, and the last one given wins.
     pub direct: bool,
-    /// `atomic=` [0].
+    /// `atomic=` (default 0).
     pub atomic: bool,
 }
 
@@ -102,11 +102,11 @@ pub struct Durability {
     pub sync_file_range: SyncFileRange,
     /// `write_barrier=`: every this many writes; 0 is never.
     pub write_barrier: u32,
-    /// `end_fsync=` [0]: once at the end of the job.
+    /// `end_fsync=` (default 0): once at the end of the job.
     pub end_fsync: bool,
-    /// `fsync_on_close=` [0]: at each close.
+    /// `fsync_on_close=` (default 0): at each close.
     pub fsync_on_close: bool,
-    /// `sync=` [none].
+    /// `sync=` (default none).
     pub sync: SyncIo,
 }
 

@@ -22,19 +22,19 @@ pub struct ReplaySkip {
 pub struct Replay {
     /// `read_iolog=`: files to replay.
     pub read_iolog: Vec<String>,
-    /// `read_iolog_chunked=` [0].
+    /// `read_iolog_chunked=` (default 0).
     pub chunked: bool,
     /// `write_iolog=`: file that takes this job's I/Os.
     pub write_iolog: Option<String>,
-    /// `replay_no_stall=` [0]: as fast as it goes.
+    /// `replay_no_stall=` (default 0): as fast as it goes.
     pub no_stall: bool,
     /// `replay_redirect=`: everything onto this file.
     pub redirect: Option<String>,
-    /// `replay_scale=` [1]: offsets are divided by this.
+    /// `replay_scale=` (default 1): offsets are divided by this.
     pub scale: u32,
     /// `replay_align=`: offsets are rounded down to this.
     pub align: u32,
-    /// `replay_time_scale=` [100]: gaps in percent.
+    /// `replay_time_scale=` (default 100): gaps in percent.
     pub time_scale: u32,
     /// `replay_skip=`.
     pub skip: ReplaySkip,

@@ -61,15 +61,15 @@ pub struct SteadyState {
 pub struct Report {
     /// `group_reporting`: one report for all clones of a group.
     pub group_reporting: bool,
-    /// `stats=` [1]: whether the job is reported at all.
+    /// `stats=` (default 1): whether the job is reported at all.
     pub stats: bool,
     /// `percentile_list=`, ascending; `None` is fio's own list.
     pub percentiles: Option<Vec<f64>>,
-    /// `clat_percentiles=` [1].
+    /// `clat_percentiles=` (default 1).
     pub clat_percentiles: bool,
-    /// `lat_percentiles=` [0]; turns the percentiles of clat off.
+    /// `lat_percentiles=` (default 0); turns the percentiles of clat off.
     pub lat_percentiles: bool,
-    /// `slat_percentiles=` [0].
+    /// `slat_percentiles=` (default 0).
     pub slat_percentiles: bool,
     /// `gtod_reduce=`: no latencies, no bandwidth samples.
     pub gtod_reduce: bool,
@@ -81,17 +81,17 @@ pub struct Report {
     pub disable_slat: bool,
     /// `disable_bw_measurement=`, or by `gtod_reduce`.
     pub disable_bw: bool,
-    /// `bwavgtime=` [500 ms]: length of a bandwidth sample.
+    /// `bwavgtime=` (default 500 ms): length of a bandwidth sample.
     pub bwavgtime: Duration,
-    /// `iopsavgtime=` [500 ms].
+    /// `iopsavgtime=` (default 500 ms).
     pub iopsavgtime: Duration,
-    /// `disk_util=` [1].
+    /// `disk_util=` (default 1).
     pub disk_util: bool,
     /// `unified_rw_reporting=`.
     pub unified: UnifiedReporting,
-    /// `significant_figures=` [4].
+    /// `significant_figures=` (default 4).
     pub significant_figures: u32,
-    /// `kb_base=` [1024].
+    /// `kb_base=` (default 1024).
     pub kb_base: u32,
     /// `unit_base=`: 8 for bytes, 1 for bits, 0 for the engine's own.
     pub unit_base: u32,
@@ -145,19 +145,19 @@ pub struct Logs {
     pub iops: Option<String>,
     /// `write_hist_log=` prefix.
     pub hist: Option<String>,
-    /// `per_job_logs=` [1]: the job's number in the name.
+    /// `per_job_logs=` (default 1): the job's number in the name.
     pub per_job: bool,
     /// `log_avg_msec=`: average over this long; zero logs each I/O.
     pub avg: Duration,
     /// `log_hist_msec=`.
     pub hist_every: Duration,
-    /// `log_hist_coarseness=` [0].
+    /// `log_hist_coarseness=` (default 0).
     pub hist_coarseness: u32,
-    /// `log_max_value=` [0]: the largest of a window instead of its mean.
+    /// `log_max_value=` (default 0): the largest of a window instead of its mean.
     pub max_value: bool,
-    /// `log_offset=` [0]: a column with the offset.
+    /// `log_offset=` (default 0): a column with the offset.
     pub offset: bool,
-    /// `log_prio=` [0].
+    /// `log_prio=` (default 0).
     pub prio: bool,
     /// `log_unix_epoch=` or `log_alternate_epoch=`: times since 1970.
     pub unix_epoch: bool,

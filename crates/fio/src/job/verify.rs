@@ -54,11 +54,11 @@ words! {
     reason = "fio has that many switches, and they are independent"
 )]
 pub struct Verify {
-    /// `verify=` [0].
+    /// `verify=` (default 0).
     pub kind: VerifyKind,
     /// Whether blocks carry headers; only a pattern without `verify=` goes without.
     pub headers: bool,
-    /// `do_verify=` [1]: read back after a write phase.
+    /// `do_verify=` (default 1): read back after a write phase.
     pub do_verify: bool,
     /// `verify_only`: check what an earlier run wrote.
     pub only: bool,
@@ -68,21 +68,21 @@ pub struct Verify {
     pub interval: Option<u32>,
     /// `verify_offset=`: where in the interval the header stands.
     pub offset: u32,
-    /// `verify_fatal=` [0]: stop at the first mismatch.
+    /// `verify_fatal=` (default 0): stop at the first mismatch.
     pub fatal: bool,
-    /// `verify_dump=` [0]: write expected and received block to files.
+    /// `verify_dump=` (default 0): write expected and received block to files.
     pub dump: bool,
     /// `verify_backlog=`: check after this many writes; `None` means at the end.
     pub backlog: Option<u64>,
     /// `verify_backlog_batch=`.
     pub backlog_batch: Option<u32>,
-    /// `verify_async=` [0]: threads that check.
+    /// `verify_async=` (default 0): threads that check.
     pub async_threads: u32,
-    /// `verify_state_save=` [1].
+    /// `verify_state_save=` (default 1).
     pub state_save: bool,
-    /// `verify_state_load=` [0].
+    /// `verify_state_load=` (default 0).
     pub state_load: bool,
-    /// `experimental_verify=` [0].
+    /// `experimental_verify=` (default 0).
     pub experimental: bool,
 }
 

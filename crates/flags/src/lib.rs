@@ -51,5 +51,5 @@ pub mod __private {
     pub use crate::atomic::write_names;
     pub use crate::check::{bit, check_layout};
     #[cfg(feature = "std")]
-    pub use crate::tally::{Counts, Kind, enter};
+    pub use crate::tally::{Counts, Kind, NOBODY, enter};
 }

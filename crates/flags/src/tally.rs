@@ -3,6 +3,11 @@
 //! Each thread counts in a block of its own, by a plain load, add and store, since nobody else
 //! writes there. Readers sum over the blocks. A block outlives its thread with its counts, and goes
 //! to the next thread that needs one, so that there are never more blocks than threads at once.
+//!
+//! A thread without a block points to one that all such threads share, whose counts are negative
+//! numbers: adding one shows by its sign, for free, that the thread must get a block first. What
+//! racing threads leave there is negative still, and nobody reads it.
+//!
 //! The counters are plain atomics even under loom: they order nothing, and models would explode.
 
 use core::cell::Cell;
@@ -28,6 +33,11 @@ impl Counts {
         Self([const { [const { AtomicU64::new(0) }; 64] }; 3])
     }
 
+    /// The block of threads that have none.
+    const fn nobody() -> Self {
+        Self([const { [const { AtomicU64::new(1 << 63) }; 64] }; 3])
+    }
+
     #[inline(always)]
     fn at(&self, kind: Kind, bit: u32) -> &AtomicU64 {
         #[expect(
@@ -37,13 +47,19 @@ impl Counts {
         &self.0[kind as usize][bit as usize % 64]
     }
 
-    /// Counts one, as the only writer.
+    /// Counts one, as the only writer; false when this is nobody's block.
     #[inline(always)]
-    pub fn bump(&self, kind: Kind, bit: u32) {
+    pub fn bump(&self, kind: Kind, bit: u32) -> bool {
         let count = self.at(kind, bit);
-        count.store(count.load(Relaxed).wrapping_add(1), Relaxed);
+        let more = count.load(Relaxed).wrapping_add(1);
+        count.store(more, Relaxed);
+        more.cast_signed() >= 0
     }
 }
+
+/// Where threads point that have no block, be it not yet or no more.
+#[doc(hidden)]
+pub static NOBODY: Counts = Counts::nobody();
 
 /// The counts of one probe type: a static, made by [`tally_probe!`](crate::tally_probe).
 pub struct Tally {
@@ -131,7 +147,7 @@ impl Tally {
 struct Owned {
     blocks: Vec<(
         &'static Tally,
-        &'static std::thread::LocalKey<Cell<Option<&'static Counts>>>,
+        &'static std::thread::LocalKey<Cell<&'static Counts>>,
     )>,
 }
 
@@ -139,9 +155,7 @@ impl Drop for Owned {
     fn drop(&mut self) {
         for (tally, mine) in self.blocks.drain(..) {
             // The cell has no destructor, so it is there as long as the thread is.
-            if let Some(block) = mine.take() {
-                tally.give_back(block);
-            }
+            tally.give_back(mine.replace(&NOBODY));
         }
     }
 }
@@ -156,14 +170,14 @@ thread_local! {
 #[cold]
 pub fn enter(
     tally: &'static Tally,
-    mine: &'static std::thread::LocalKey<Cell<Option<&'static Counts>>>,
+    mine: &'static std::thread::LocalKey<Cell<&'static Counts>>,
     kind: Kind,
     bit: u32,
 ) {
     let registered = OWNED.try_with(|owned| {
         let block = tally.take_block();
         owned.borrow_mut().blocks.push((tally, mine));
-        mine.set(Some(block));
+        mine.set(block);
         block.bump(kind, bit);
     });
     if registered.is_err() {
@@ -205,18 +219,14 @@ macro_rules! tally_probe {
             static TALLY: $crate::Tally = $crate::Tally::new();
 
             ::std::thread_local! {
-                static MINE: ::core::cell::Cell<
-                    ::core::option::Option<&'static $crate::__private::Counts>,
-                > = const { ::core::cell::Cell::new(::core::option::Option::None) };
+                static MINE: ::core::cell::Cell<&'static $crate::__private::Counts> =
+                    const { ::core::cell::Cell::new(&$crate::__private::NOBODY) };
             }
 
             #[inline(always)]
             fn report(kind: $crate::__private::Kind, bit: u32) {
-                match MINE.get() {
-                    ::core::option::Option::Some(counts) => counts.bump(kind, bit),
-                    ::core::option::Option::None => {
-                        $crate::__private::enter(&TALLY, &MINE, kind, bit);
-                    }
+                if !MINE.get().bump(kind, bit) {
+                    $crate::__private::enter(&TALLY, &MINE, kind, bit);
                 }
             }
 

@@ -59,7 +59,7 @@ pub(crate) struct DashArgs {
     /// Form of the summary without a terminal
     #[arg(long, value_enum, default_value_t = Format::Text)]
     pub(crate) format: Format,
-    /// Colours of the dashboard; without it NO_COLOR, COLORTERM and TERM decide
+    /// Colours of the dashboard; without it `NO_COLOR`, `COLORTERM` and `TERM` decide
     #[arg(long, value_enum, default_value_t = Color::Auto)]
     pub(crate) color: Color,
     /// Draw with ASCII characters only
@@ -186,7 +186,7 @@ pub(crate) struct ReplayArgs {
     /// Traces, as text or .gz
     #[arg(required = true, value_name = "TRACE")]
     pub(crate) traces: Vec<PathBuf>,
-    /// The kernel's es_shrinker_info of the end of the trace, to be compared too
+    /// The kernel's `es_shrinker_info` of the end of the trace, to be compared too
     #[arg(long, value_name = "FILE")]
     pub(crate) expect_info: Option<PathBuf>,
     /// For traces that begin on a mounted file system or have lost events

@@ -101,7 +101,7 @@ fn execute(plan: &Plan, registry: &Registry) -> anyhow::Result<u8> {
     let eta = match plan.run.eta {
         Eta::Never => false,
         Eta::Always => true,
-        _ => io::stderr().is_terminal(),
+        Eta::Auto => io::stderr().is_terminal(),
     };
     let mut line = eta.then(|| Progress::redrawn(plan.run.eta_newline));
     let mut progress = |progress: &cairn_lab::Progress| {
@@ -168,7 +168,7 @@ fn own_options(given: &[OwnOption]) -> anyhow::Result<Own> {
             "stack" => own.stack = Some(value.to_owned()),
             "map" => match value.split_once('=') {
                 Some((path, spec)) if !path.is_empty() => {
-                    own.map.push((path.to_owned(), spec.to_owned()))
+                    own.map.push((path.to_owned(), spec.to_owned()));
                 }
                 _ => {
                     bail!("--map={value}: write --map PATH=SPEC, as in --map /dev/nvme0n1=ram(4g)")

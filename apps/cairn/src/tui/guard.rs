@@ -185,10 +185,10 @@ fn describe(thread: Option<&str>, info: &PanicHookInfo<'_>) -> String {
         .unwrap_or("no message");
     let place = info
         .location()
-        .map(|l| format!(" at {}:{}", l.file(), l.line()))
+        .map(|l| format!(", at {}:{}", l.file(), l.line()))
         .unwrap_or_default();
     format!(
-        "thread {} panicked{place}: {words}",
+        "thread {} panicked: {words}{place}",
         thread.unwrap_or("without a name")
     )
 }

@@ -4,7 +4,6 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use cairn_fio::OutputFormat;
 use cairn_fio::output::{RunResult, Unit, shorten};
 use cairn_fio::plan::RunOptions;
 use cairn_lab::Progress;
@@ -13,9 +12,8 @@ use crate::output;
 
 /// Writes results to stdout, or to the file of `--output`.
 #[derive(Debug)]
-pub(super) struct Writer {
-    formats: Vec<OutputFormat>,
-    terse_version: u8,
+pub(super) struct Writer<'p> {
+    run: &'p RunOptions,
     file: Option<OutputFile>,
 }
 
@@ -27,23 +25,16 @@ struct OutputFile {
     file: File,
 }
 
-impl Writer {
+impl<'p> Writer<'p> {
     /// Opens the file of `--output`, so that a wrong path is told before the run.
-    pub(super) fn new(run: &RunOptions) -> io::Result<Self> {
-        let mut formats = run.formats.clone();
-        if run.append_terse && !formats.contains(&OutputFormat::Terse) {
-            formats.push(OutputFormat::Terse);
-        }
-        Ok(Self {
-            formats,
-            terse_version: run.terse_version,
-            file: run.output.as_deref().map(OutputFile::create).transpose()?,
-        })
+    pub(super) fn new(run: &'p RunOptions) -> io::Result<Self> {
+        let file = run.output.as_deref().map(OutputFile::create).transpose()?;
+        Ok(Self { run, file })
     }
 
     /// Writes one set of results in every form asked for.
     pub(super) fn write(&mut self, result: &RunResult) -> io::Result<()> {
-        let text = self.text(result);
+        let text = result.formatted(self.run);
         match &mut self.file {
             Some(output) => output
                 .file
@@ -60,20 +51,6 @@ impl Writer {
                 .map_err(|error| named(&output.path, &error)),
             None => Ok(()),
         }
-    }
-
-    fn text(&self, result: &RunResult) -> String {
-        let mut text = String::new();
-        for format in &self.formats {
-            text += &match format {
-                OutputFormat::Normal => result.text(),
-                OutputFormat::Terse => result.terse(self.terse_version),
-                OutputFormat::Json => result.json(false).pretty() + "\n",
-                OutputFormat::JsonPlus => result.json(true).pretty() + "\n",
-                OutputFormat::JsonLines => result.json(false).compact() + "\n",
-            };
-        }
-        text
     }
 }
 

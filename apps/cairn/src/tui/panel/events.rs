@@ -5,7 +5,7 @@ use ratatui::layout::Rect;
 use ratatui::text::Line;
 
 use super::Ctx;
-use crate::tui::format::{count, cut, stamp};
+use crate::tui::format::{count, cut, fold, stamp};
 use crate::tui::log::{Event, Kind};
 use crate::tui::theme::Role;
 use crate::tui::widget::Canvas;
@@ -26,18 +26,21 @@ pub(super) fn render(ctx: &Ctx<'_>, area: Rect, buf: &mut Buffer) {
     let inner = ctx.open(area, buf, "Events", &rest);
     let mut canvas = Canvas::new(buf, inner);
     let room = usize::from(canvas.height());
-    let mut lines: Vec<Line<'_>> = log
-        .iter()
-        .rev()
-        .skip(offset)
-        .take(room)
-        .map(|event| line(ctx, event, usize::from(canvas.width())))
-        .collect();
+    let width = usize::from(canvas.width());
+    let mut lines = Vec::new();
+    for event in log.iter().rev().skip(offset) {
+        let rows = rows(ctx, event, width);
+        if lines.len() + rows.len() > room {
+            break;
+        }
+        lines.extend(rows.into_iter().rev());
+    }
     lines.reverse();
     canvas.lines(0, &lines);
 }
 
-fn line(ctx: &Ctx<'_>, event: &Event, width: usize) -> Line<'static> {
+/// An event: whole on a page of its own, else cut to a row.
+fn rows(ctx: &Ctx<'_>, event: &Event, width: usize) -> Vec<Line<'static>> {
     let role = match event.kind {
         Kind::Info => Role::Plain,
         Kind::Switch => Role::Strong,
@@ -51,10 +54,21 @@ fn line(ctx: &Ctx<'_>, event: &Event, width: usize) -> Line<'static> {
         (Kind::Bad, _) => "ERROR: ".to_owned(),
         _ => String::new(),
     };
-    let at = stamp(event.at);
-    let text = format!("{head}{}", event.text);
-    Line::from(vec![
-        ctx.span(Role::Dim, format!(" {at} ")),
-        ctx.span(role, cut(&text, width.saturating_sub(at.len() + 2))),
-    ])
+    let mut at = stamp(event.at);
+    let room = width.saturating_sub(at.len() + 2);
+    let text = cut(&format!("{head}{}", event.text), usize::from(u16::MAX));
+    let texts = if ctx.full {
+        fold(&text, room)
+    } else {
+        vec![text]
+    };
+    let mut lines = Vec::new();
+    for text in texts {
+        lines.push(Line::from(vec![
+            ctx.span(Role::Dim, format!(" {at} ")),
+            ctx.span(role, cut(&text, room)),
+        ]));
+        at = " ".repeat(at.len());
+    }
+    lines
 }

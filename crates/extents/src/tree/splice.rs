@@ -151,7 +151,7 @@ impl Tree {
         close(&mut new, right, rest);
         let new = new.as_slice();
         let (known, kept) = tally(new);
-        if known <= SMALL_RUNS as i64 {
+        if usize::try_from(known).is_ok_and(|known| known <= SMALL_RUNS) {
             draft.known += known;
             draft.kept += kept;
             draft.uncount((self.known(), self.kept()));

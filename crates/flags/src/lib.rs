@@ -2,7 +2,7 @@
 #![cfg_attr(not(any(feature = "std", test, loom)), no_std)]
 #![allow(
     unsafe_code,
-    reason = "the futex call, two inline-assembly helpers and the unsafe retract of a publish bit"
+    reason = "the futex call, an empty inline-assembly block and the unsafe retract of a publish bit"
 )]
 #![allow(
     clippy::inline_always,

@@ -10,14 +10,14 @@
 //!   one on each side: with the barriers, either the taker's clear is seen by the marker's second
 //!   look, or the marker's data is seen by the taker's read.
 
-use core::sync::atomic::Ordering::{AcqRel, Relaxed, Release};
+use core::sync::atomic::Ordering::{AcqRel, Relaxed, Release, SeqCst};
 
 use bitflags::{Bits, Flags};
 
 use crate::atomic::{AtomicFlags, BitName};
 use crate::policy::SetPolicy;
 use crate::probe::Probe;
-use crate::sync::full_fence;
+use crate::sync::fence;
 use crate::word::Word;
 
 impl<F: Flags, P: Probe> AtomicFlags<F, P>
@@ -142,7 +142,7 @@ where
     pub fn mark_work(&self, flags: F) -> bool {
         let mask = flags.bits();
         if self.peek() & mask == mask {
-            full_fence();
+            fence(SeqCst);
             if self.peek() & mask == mask {
                 Self::note_avoided(mask);
                 return false;
@@ -177,7 +177,7 @@ where
         let mask = flags.bits();
         let old = F::Bits::picked(F::Bits::fetch_and(&self.cell, !mask, AcqRel), mask);
         Self::note_rmw(mask, || !old);
-        full_fence();
+        fence(SeqCst);
         F::from_bits_retain(old)
     }
 }

@@ -1,5 +1,9 @@
 //! The commands as a user meets them: results on stdout, notes on stderr, exit codes.
 #![allow(
+    clippy::print_stdout,
+    reason = "what is skipped is said aloud"
+)]
+#![allow(
     clippy::unwrap_used,
     reason = "shared functions of a test file; a failure is a failed test"
 )]
@@ -14,7 +18,7 @@ fn cairn(args: &[&str]) -> Output {
     Command::cargo_bin("cairn")
         .unwrap()
         .args(args)
-        .timeout(std::time::Duration::from_secs(120))
+        .timeout(std::time::Duration::from_mins(2))
         .output()
         .unwrap()
 }
@@ -259,7 +263,13 @@ fn bad_input_is_refused_with_what_would_be_right() {
     );
     let cases: [(&[&str], &[&str]); 17] = [
         (
-            &["fio", "--name=a", "--rw=randwrite", "--iodeth=4", "--size=1m"],
+            &[
+                "fio",
+                "--name=a",
+                "--rw=randwrite",
+                "--iodeth=4",
+                "--size=1m",
+            ],
             &["iodeth", "did you mean iodepth"],
         ),
         (

@@ -61,6 +61,18 @@ impl Caps {
     /// Both forms of FUA.
     pub const FUA: Self = Self::FUA_NATIVE.union(Self::FUA_EMULATED);
 
+    /// Giving space up, in every form.
+    pub(crate) const FREEING: Self = Self::DISCARD
+        .union(Self::DISCARD_ZEROES)
+        .union(Self::FAST_ZERO);
+    /// What a layer ends that knows the bytes of writes only.
+    pub(crate) const BEYOND_WRITES: Self = Self::FREEING
+        .union(Self::EXTENTS)
+        .union(Self::SNAPSHOT)
+        .union(Self::RESIZE);
+    /// Giving space up, and resize.
+    pub(crate) const RESHAPING: Self = Self::FREEING.union(Self::RESIZE);
+
     /// Capabilities of a layer over several devices: what all of them can do. FUA is native only
     /// if it is native in all, otherwise emulated if all can flush.
     pub fn over(below: &[Self]) -> Self {

@@ -1,23 +1,51 @@
 //! Layers, a file each.
 
+pub(crate) mod blocksize;
+pub(crate) mod checkwrite;
+pub(crate) mod cow;
+pub(crate) mod crash;
 pub(crate) mod delay;
 pub(crate) mod error;
+pub(crate) mod log;
+pub(crate) mod mirror;
+pub(crate) mod partition;
 pub(crate) mod passthru;
+pub(crate) mod pause;
+pub(crate) mod rate;
 pub(crate) mod readonly;
+pub(crate) mod retry;
+pub(crate) mod spread;
 pub(crate) mod stats;
 pub(crate) mod switch;
+pub(crate) mod verify;
 pub(crate) mod window;
 
 use crate::Registry;
 
 pub(crate) fn register(registry: &mut Registry) {
-    passthru::register(registry);
-    delay::register(registry);
-    error::register(registry);
-    readonly::register(registry);
-    stats::register(registry);
-    switch::register(registry);
-    window::register(registry);
+    for add in [
+        blocksize::register,
+        checkwrite::register,
+        cow::register,
+        crash::register,
+        delay::register,
+        error::register,
+        log::register,
+        mirror::register,
+        partition::register,
+        passthru::register,
+        pause::register,
+        rate::register,
+        readonly::register,
+        retry::register,
+        spread::register,
+        stats::register,
+        switch::register,
+        verify::register,
+        window::register,
+    ] {
+        add(registry);
+    }
 }
 
 /// The instance name, kept by every device in a field `id`.

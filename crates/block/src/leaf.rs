@@ -1,13 +1,17 @@
 //! Leaf devices, a file each.
 
+pub(crate) mod file;
 pub(crate) mod null;
+pub(crate) mod pattern;
 pub(crate) mod planned;
 pub(crate) mod zero;
 
 use crate::{BuildError, Registry, Site, check};
 
 pub(crate) fn register(registry: &mut Registry) {
+    file::register(registry);
     null::register(registry);
+    pattern::register(registry);
     zero::register(registry);
 }
 

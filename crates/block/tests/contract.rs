@@ -54,6 +54,90 @@ fn layers_over_null() {
     );
 }
 
+#[test]
+fn the_file_device() {
+    let dir = tempfile::tempdir().unwrap();
+    let registry = Registry::new();
+    let n = std::sync::atomic::AtomicU32::new(0);
+    let fresh = || {
+        let n = n.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        dir.path().join(n.to_string()).display().to_string()
+    };
+    for args in ["size=300003", "size=300003,sparse=0"] {
+        let make = || {
+            registry
+                .open(&format!("file({},{args})", fresh()))
+                .unwrap()
+                .device()
+                .clone()
+        };
+        run(&make, &Profile::new().cases(16)).unwrap();
+    }
+    let path = fresh();
+    let open = |args: &str| registry.open(&format!("file({path},{args})"));
+    let disk = open("size=1m").unwrap();
+    disk.device().write_at(b"stays", 1000).unwrap();
+    assert!(
+        open("size=1m")
+            .unwrap_err()
+            .to_string()
+            .contains("locked by another")
+    );
+    assert!(open("lock=0,readonly=1").is_ok());
+    drop(disk);
+    let make = || open("lock=0,readonly=1").unwrap().device().clone();
+    run(&make, &Profile::new().cases(4).registry(&registry)).unwrap();
+    assert_eq!(make().read_vec(1000, 5).unwrap(), b"stays");
+    assert!(
+        registry
+            .open("file(/nonexistent/x)")
+            .unwrap_err()
+            .to_string()
+            .contains("cannot be opened")
+    );
+    assert!(
+        registry
+            .open("file(/dev/null)")
+            .unwrap_err()
+            .to_string()
+            .contains("neither a regular file")
+    );
+    let missing = fresh();
+    let spec = format!("file({missing},size=1m)");
+    let denied = registry.build(&spec.parse().unwrap(), cairn_block::Gate::Closed);
+    assert!(denied.unwrap_err().to_string().contains("may not open"));
+    assert!(registry.explain(&spec).is_ok());
+    assert!(
+        !std::path::Path::new(&missing).exists(),
+        "a plan made a file"
+    );
+}
+
+#[test]
+fn direct_files_where_the_file_system_has_them() {
+    let dir = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let registry = Registry::new();
+    let n = std::sync::atomic::AtomicU32::new(0);
+    let spec = || {
+        let n = n.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        format!(
+            "file({},size=256k,direct=1)",
+            dir.path().join(n.to_string()).display()
+        )
+    };
+    if registry.open(&spec()).is_err() {
+        eprintln!("skipped: no direct I/O on this file system");
+        return;
+    }
+    let make = || registry.open(&spec()).unwrap().device().clone();
+    run(&make, &Profile::new().cases(6)).unwrap();
+}
+
+#[test]
+fn pattern() {
+    passes("pattern(100003)", Profile::new().errors());
+}
+
 /// Bytes behind a lock: the plainest device there is.
 struct Plain(std::sync::RwLock<Vec<u8>>);
 

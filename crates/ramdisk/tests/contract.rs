@@ -78,7 +78,51 @@ const LAYERS: &[&str] = &[
     "switch",
     "readonly",
     "error(rate=0)",
+    "retry",
+    "retry(max=2,backoff=1us)",
+    "rate(iops=100m)",
+    "rate(bw=1t,read_iops=1g,burst=1s)",
+    "pause",
+    "cow",
+    "cow(block=512)",
+    "cow(block=64k)",
+    "verify",
+    "verify(block=512)",
+    "crash",
+    "crash(unit=4k,keep=none)",
+    "blocksize",
+    "blocksize(512)",
 ];
+
+const BRANCHES: &[&str] = &[
+    "mirror[ram(500k,block=B),ram(600k,block=B)]",
+    "mirror(read=rr)[ram(500k,block=B),ram(500k,block=B),ram(500k,block=B)]",
+    "mirror(read=verify)[ram(500k,block=B),cow/ram(500k,block=B)]",
+    "mirror[ram(500k,block=B),verify/ram(500k,block=B)]",
+    "concat[ram(100k,block=B),ram(1k,block=B),ram(300k,block=B)]",
+    "linear[ram(100k,block=B)]",
+    "stripe[ram(100k,block=B),ram(100k,block=B)]",
+    "stripe(chunk=1k)[ram(100k,block=B),ram(99k,block=B),verify/ram(100k,block=B)]",
+    "stripe(4k)[concat[ram(64k,block=B),ram(64k,block=B)],mirror[ram(128k,block=B),ram(1m,block=B)]]",
+];
+
+#[test]
+fn every_branch() {
+    for branch in BRANCHES {
+        for block in ["1", "512"] {
+            passes(&branch.replace('B', block), Profile::new().cases(12));
+        }
+    }
+    passes(
+        "mirror[error(rate=10%)/ram(300k),ram(300k)]",
+        Profile::new().errors().cases(12),
+    );
+}
+
+#[test]
+fn checkwrite_fails_what_differs() {
+    passes("checkwrite/ram(300k)", Profile::new().errors().cases(12));
+}
 
 #[test]
 fn every_layer() {
@@ -97,17 +141,26 @@ fn every_layer() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(12) })]
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(24) })]
 
     #[test]
-    fn random_compositions(layers in prop::collection::vec(0..LAYERS.len(), 1..5), block in 0_u32..2) {
+    fn random_compositions(
+        layers in prop::collection::vec(0..LAYERS.len(), 0..5),
+        branch in prop::option::of(0..BRANCHES.len()),
+        small in any::<bool>(),
+    ) {
         let registry = registry();
-        let stack: Vec<&str> = layers.iter().map(|l| LAYERS[*l]).collect();
-        let spec = format!("{}/ram(1m,block={})", stack.join("/"), if block == 0 { 1 } else { 512 });
+        let block = if small { "1" } else { "512" };
+        let mut stack: Vec<String> = layers.iter().map(|l| LAYERS[*l].to_owned()).collect();
+        stack.push(match branch {
+            Some(b) => BRANCHES[b].replace('B', block),
+            None => format!("ram(1m,block={block})"),
+        });
+        let spec = stack.join("/");
         // Windows in windows may not fit.
         prop_assume!(registry.explain(&spec).is_ok());
         let make = || registry.open(&spec).unwrap().device().clone();
-        if let Err(v) = run(&make, &Profile::new().cases(6).registry(&registry)) {
+        if let Err(v) = run(&make, &Profile::new().cases(5).registry(&registry)) {
             prop_assert!(false, "{}: {}", spec, v);
         }
     }

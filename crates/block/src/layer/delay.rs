@@ -224,7 +224,7 @@ fn draw(dist: Distribution, usual: u64, p99: u64, word: u64) -> u64 {
 /// What is left to spin: more than the timer's slack.
 const SPIN: Duration = Duration::from_micros(80);
 
-fn wait(time: Duration) -> u64 {
+pub(crate) fn wait(time: Duration) -> u64 {
     let start = Instant::now();
     if let Some(sleep) = time.checked_sub(SPIN) {
         std::thread::sleep(sleep);

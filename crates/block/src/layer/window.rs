@@ -16,6 +16,7 @@ use crate::{
 enum Asked {
     Offset { len: Option<u64> },
     Slice { open: bool },
+    Partition { which: String },
 }
 
 /// A window of the device below.
@@ -62,6 +63,13 @@ impl Window {
     }
 
     crate::layer::with_id!();
+
+    pub(crate) fn of_partition(mut self, which: &str) -> Self {
+        self.asked = Asked::Partition {
+            which: which.to_owned(),
+        };
+        self
+    }
 
     /// First byte of the device below.
     pub const fn start(&self) -> u64 {
@@ -179,6 +187,7 @@ impl BlockDevice for Window {
             Asked::Offset { len } => Node::new("offset")
                 .arg("start", print_size(self.start))
                 .opt_arg("len", len.map(print_size)),
+            Asked::Partition { which } => Node::new("partition").arg("n", which),
             Asked::Slice { open } => {
                 let end = if *open {
                     u64::MAX
@@ -239,20 +248,20 @@ const SLICE: &[Param] = &[Param::new(
 .required()
 .positional()];
 
+pub(crate) fn about(below: &DeviceInfo) -> String {
+    format!(
+        "the window must lie inside the device below ({}), hold a byte, and begin and end at a multiple of {}",
+        human_size(below.len),
+        below.logical_block
+    )
+}
+
 fn window(site: &Site<'_>, key: &str, start: u64, len: Option<u64>) -> Result<Window, BuildError> {
     let below = site.below()?;
     let have = below.info();
     Window::new(below, start, len).map_err(|_| {
         let args: &Args = site.args();
-        args.refuse(
-            key,
-            format!(
-                "the window must lie inside the device below ({}), hold a byte, and begin and end at a multiple of {}",
-                human_size(have.len),
-                have.logical_block
-            ),
-        )
-        .into()
+        args.refuse(key, about(&have)).into()
     })
 }
 

@@ -1,8 +1,5 @@
 //! The commands as a user meets them: results on stdout, notes on stderr, exit codes.
-#![allow(
-    clippy::print_stdout,
-    reason = "what is skipped is said aloud"
-)]
+#![allow(clippy::print_stdout, reason = "what is skipped is said aloud")]
 #![allow(
     clippy::unwrap_used,
     reason = "shared functions of a test file; a failure is a failed test"

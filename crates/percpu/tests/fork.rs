@@ -8,11 +8,12 @@
 
 use std::sync::Barrier;
 use std::thread;
+use std::time::{Duration, Instant};
 
 use cairn_percpu::{BackendKind, Batched, Counter, Gauge};
 
-/// Runs `child` in a forked process, which must find everything right.
-fn forked(child: impl FnOnce() -> bool) {
+/// Whether `child`, run in a forked process, found everything right.
+fn forked(child: impl FnOnce() -> bool) -> bool {
     // SAFETY: the child runs code that takes no lock which another thread may have held.
     let pid = unsafe { libc::fork() };
     assert!(pid >= 0);
@@ -21,15 +22,17 @@ fn forked(child: impl FnOnce() -> bool) {
         // SAFETY: leaves without the destructors of the parent's state.
         unsafe { libc::_exit(code) };
     }
+    let until = Instant::now() + Duration::from_mins(1);
     let mut status = 0;
     // SAFETY: the status outlives the call.
-    assert_eq!(unsafe { libc::waitpid(pid, &raw mut status, 0) }, pid);
-    assert!(libc::WIFEXITED(status), "killed: {status:#x}");
-    assert_eq!(
-        libc::WEXITSTATUS(status),
-        0,
-        "the child found something wrong"
-    );
+    while unsafe { libc::waitpid(pid, &raw mut status, libc::WNOHANG) } == 0 {
+        if Instant::now() > until {
+            // SAFETY: the child is ours and not waited for yet.
+            unsafe { libc::kill(pid, libc::SIGKILL) };
+        }
+        thread::sleep(Duration::from_micros(200));
+    }
+    libc::WIFEXITED(status) && libc::WEXITSTATUS(status) == 0
 }
 
 #[test]
@@ -45,7 +48,7 @@ fn the_child_goes_on_from_the_parents_totals_and_can_forget_them() {
         counter.add(7);
         batched.add(100);
         gauge.inc();
-        forked(|| {
+        let right = forked(|| {
             counter.inc();
             batched.add(1);
             gauge.dec();
@@ -57,6 +60,7 @@ fn the_child_goes_on_from_the_parents_totals_and_can_forget_them() {
             batched.add(-2);
             went_on && (counter.sum(), batched.sum(), gauge.sum()) == (1, -2, 0)
         });
+        assert!(right, "{kind}");
         assert_eq!((counter.sum(), batched.sum(), gauge.sum()), (7, 100, 1));
     }
 }
@@ -80,7 +84,7 @@ fn ids_of_vanished_threads_are_free_in_the_child() {
             });
         }
         ready.wait();
-        forked(|| {
+        let right = forked(|| {
             let before = counter.sum();
             // A new thread in the child gets the lowest id that is free.
             let pid = std::process::id();
@@ -91,7 +95,9 @@ fn ids_of_vanished_threads_are_free_in_the_child() {
             let first_slots: u64 = counter.slots().take(3).map(|slot| slot.value).sum();
             pid != 0 && counter.sum() == before + 1001 && first_slots >= 1001
         });
+        // Let the threads go before anything can fail.
         done.wait();
+        assert!(right, "the new thread of the child got no low id");
     });
     assert_eq!(counter.sum(), THREADS as u64 + 1);
 }
@@ -110,13 +116,15 @@ fn forks_in_the_middle_of_everything_do_not_hang() {
                 }
             });
         }
-        for _ in 0..50 {
+        let right = (0..50).filter(|_| {
             let counter = Counter::new();
             forked(|| {
                 counter.inc();
                 counter.sum() == 1
-            });
-        }
+            })
+        });
+        let right = right.count();
         stop.store(true, std::sync::atomic::Ordering::Relaxed);
+        assert_eq!(right, 50);
     });
 }

@@ -189,13 +189,13 @@ pub struct Model {
     pub setup: Setup,
     /// Chosen arm of each policy, as far as known here.
     pub arms: Vec<usize>,
-    /// Arms as the newest sample shows them; a difference is a switch.
-    pub(crate) seen: Vec<usize>,
     pub(crate) pending: Vec<Pending>,
     /// The policy whose arms draw the shapes: the one switched last.
     pub lead: usize,
     /// Marks handed out.
     pub marks: u32,
+    /// The last one, until a sample shows its switch.
+    pub(crate) mark: Option<u32>,
     /// What comes in.
     pub live: Data,
     /// What is shown while frozen.
@@ -258,10 +258,10 @@ impl Model {
         live.log.push(Duration::ZERO, Kind::Info, None, &text);
         Self {
             arms: setup.arms.clone(),
-            seen: setup.arms.clone(),
             pending: Vec::new(),
             lead: 0,
             marks: 0,
+            mark: None,
             live,
             frozen: None,
             page: Page::Overview,

@@ -138,11 +138,10 @@ fn fail(model: &mut Model, text: &str) {
     }
 }
 
-/// Shows the choice at once; the sample that holds it brings the mark.
+/// A switch made here: shown, marked and named at once, however soon the next one follows.
 fn armed(model: &mut Model, policy: usize, arm: usize) {
-    if let Some(slot) = model.arms.get_mut(policy) {
-        *slot = arm;
-    }
+    let at = model.live.elapsed();
+    switched(model, policy, arm, at);
     model.pending.retain(|p| p.policy != policy);
     model.pending.push(Pending {
         policy,
@@ -157,13 +156,32 @@ fn armed(model: &mut Model, policy: usize, arm: usize) {
     model.want(Redraw::Soon);
 }
 
+/// Books a switch: its arm, its mark, its event.
+fn switched(model: &mut Model, policy: usize, arm: usize, at: Duration) {
+    if let Some(slot) = model.arms.get_mut(policy) {
+        *slot = arm;
+    }
+    model.marks += 1;
+    model.mark = Some(model.marks);
+    model.lead = policy;
+    let name = model
+        .setup
+        .policies
+        .get(policy)
+        .map_or("?", |p| p.name.as_str());
+    let text = format!("{name}: now {}", model.arm_name(policy, arm));
+    model
+        .live
+        .log
+        .push(at, Kind::Switch, Some(model.marks), &text);
+}
+
 fn take_sample(model: &mut Model, sample: &Arc<Sample>) {
     let before = model.live.latest.replace(Arc::clone(sample));
     if model.stalled.take().is_some() {
         event(model, Kind::Info, "the sampler is back");
     }
     let mark = switches(model, sample);
-    settle_pending(model, sample);
     if before.as_ref().is_some_and(|b| b.running != sample.running) {
         let text = if sample.running {
             "workload started"
@@ -195,51 +213,26 @@ fn take_sample(model: &mut Model, sample: &Arc<Sample>) {
     }
 }
 
-/// Marks and events for arms that differ from what samples showed before. The samples are the
-/// truth: a switch made elsewhere is shown too.
+/// Compares the arms of a sample with those known here: a difference that is not a switch of our
+/// own on its way was made elsewhere. Answers the mark that belongs to this sample.
 fn switches(model: &mut Model, sample: &Sample) -> Option<u32> {
-    let mut mark = None;
-    for policy in 0..model.setup.policies.len().min(sample.arms.len()) {
-        let (Some(&old), Some(&new)) = (model.seen.get(policy), sample.arms.get(policy)) else {
-            continue;
-        };
-        if old == new {
-            continue;
-        }
-        if mark.is_none() {
-            model.marks += 1;
-            mark = Some(model.marks);
-        }
-        model.lead = policy;
-        let name = model
-            .setup
-            .policies
-            .get(policy)
-            .map_or("?", |p| p.name.as_str());
-        let text = format!("{name}: now {}", model.arm_name(policy, new));
-        model
-            .live
-            .log
-            .push(sample.elapsed, Kind::Switch, mark, &text);
-        if let Some(slot) = model.seen.get_mut(policy) {
-            *slot = new;
-        }
-    }
-    mark
-}
-
-/// Arms shown: the samples', except where a switch is younger than the samples on their way.
-fn settle_pending(model: &mut Model, sample: &Sample) {
     for pending in &mut model.pending {
         pending.left = pending.left.saturating_sub(1);
-        if sample.arms.get(pending.policy) == Some(&pending.arm) {
-            pending.left = 0;
+    }
+    let shows = |p: &Pending| sample.arms.get(p.policy) == Some(&p.arm);
+    model.pending.retain(|p| p.left > 0 && !shows(p));
+    for policy in 0..model.arms.len().min(sample.arms.len()) {
+        let (Some(&old), Some(&new)) = (model.arms.get(policy), sample.arms.get(policy)) else {
+            continue;
+        };
+        if old != new && model.pending.iter().all(|p| p.policy != policy) {
+            switched(model, policy, new, sample.elapsed);
         }
     }
-    model.pending.retain(|p| p.left > 0);
-    for (policy, (shown, arm)) in model.arms.iter_mut().zip(&sample.arms).enumerate() {
-        if !model.pending.iter().any(|p| p.policy == policy) {
-            *shown = *arm;
-        }
+    // A switch of our own is marked where samples show it.
+    if model.pending.is_empty() {
+        model.mark.take()
+    } else {
+        None
     }
 }

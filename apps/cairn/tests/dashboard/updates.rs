@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cairn_lab::Sample;
+use cairn_tui::tui::history::Window;
 use cairn_tui::tui::log::Kind;
 use cairn_tui::tui::model::{Model, Redraw};
 use cairn_tui::tui::update::{Cmd, Msg, update};
@@ -32,24 +33,49 @@ fn last_event(model: &Model) -> (Kind, String) {
     (event.kind, event.text.to_string())
 }
 
+/// Marks in the newest columns of the chart.
+fn marks(model: &Model, columns: usize) -> Vec<Option<u32>> {
+    let window = Window {
+        width: columns,
+        merge: 1,
+        end: None,
+        policy: 0,
+        workload: 0,
+        bytes: false,
+    };
+    let columns = model.live.history.columns(window);
+    columns.iter().map(|c| c.mark).collect()
+}
+
 #[test]
-fn a_switch_shows_at_once_and_is_marked_when_samples_show_it() {
+fn a_switch_shows_at_once_and_is_marked_where_samples_show_it() {
     let mut model = model();
-    let marks = model.marks;
     update(&mut model, Msg::Armed { policy: 0, arm: 0 });
-    assert_eq!(model.arms[0], 0);
+    assert_eq!((model.arms[0], model.lead, model.marks), (0, 0, 3));
     let note = model.note.clone().unwrap().text;
     assert!(note.starts_with("flag-set is now always-rmw"), "{note}");
+    let text = "flag-set: now always-rmw".to_owned();
+    assert_eq!(last_event(&model), (Kind::Switch, text));
     next(&mut model, |_| {});
     assert_eq!(
         model.arms[0], 0,
         "a sample from before the switch does not undo it"
     );
-    assert_eq!(model.marks, marks);
     next(&mut model, |s| s.arms[0] = 0);
-    assert_eq!((model.marks, model.lead), (marks + 1, 0));
-    let text = "flag-set: now always-rmw".to_owned();
-    assert_eq!(last_event(&model), (Kind::Switch, text));
+    assert_eq!(marks(&model, 2), [None, Some(3)]);
+    assert_eq!(model.marks, 3, "the sample's switch is the same one");
+}
+
+#[test]
+fn two_switches_between_two_samples_are_both_named() {
+    let mut model = model();
+    let events = model.live.log.len();
+    update(&mut model, Msg::Armed { policy: 0, arm: 0 });
+    update(&mut model, Msg::Armed { policy: 0, arm: 1 });
+    next(&mut model, |_| {});
+    assert_eq!((model.arms[0], model.marks), (1, 4));
+    assert_eq!(model.live.log.len(), events + 2);
+    assert_eq!(marks(&model, 1), [Some(4)]);
 }
 
 #[test]
@@ -68,6 +94,7 @@ fn a_choice_that_no_sample_confirms_is_given_up() {
         next(&mut model, |_| {});
     }
     assert_eq!(model.arms[0], 1);
+    assert_eq!(last_event(&model).1, "flag-set: now check-first");
 }
 
 #[test]

@@ -120,10 +120,7 @@ pub(crate) fn effect_line(ctx: &Ctx<'_>, c: &Comparison, width: usize) -> Line<'
         }
         None => line.push_span(ctx.span(
             Role::Dim,
-            format!(
-                "wait: {} and {} slices, 2 of each needed",
-                first.slices, second.slices
-            ),
+            format!("needs 2 slices each: {} / {}", first.slices, second.slices),
         )),
     }
     line

@@ -1,0 +1,266 @@
+//! The real program on a pseudo-terminal: keys, pages, sizes, signals, a panic; and each time the
+//! terminal is as it was afterwards.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on may panic")]
+
+use std::io::{Read, Write};
+use std::num::NonZeroU16;
+use std::process::Command;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use portable_pty::{Child, CommandBuilder, MasterPty, PtySize, native_pty_system};
+
+/// For a condition that holds within a fraction of a second on a quiet machine.
+const DEADLINE: Duration = Duration::from_secs(30);
+
+/// Set for this test program when it plays the part of the dashboard.
+const PART: &str = "CAIRN_TEST_PART";
+
+/// One terminal at a time: each of these runs a workload on all processors.
+static ONE: Mutex<()> = Mutex::new(());
+
+struct Dash {
+    screen: Arc<Mutex<vt100::Parser>>,
+    keys: Box<dyn Write + Send>,
+    master: Box<dyn MasterPty + Send>,
+    child: Box<dyn Child + Send + Sync>,
+    _one: MutexGuard<'static, ()>,
+}
+
+impl Dash {
+    fn start(command: CommandBuilder, (cols, rows): (u16, u16)) -> Self {
+        let one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
+        let pair = native_pty_system().openpty(size(cols, rows)).unwrap();
+        let child = pair.slave.spawn_command(command).unwrap();
+        // Only the child may hold the terminal open, or its end would not be seen here.
+        drop(pair.slave);
+        let screen = vt100::Parser::new(cells(rows), cells(cols), 0);
+        let screen = Arc::new(Mutex::new(screen));
+        let mut output = pair.master.try_clone_reader().unwrap();
+        let shown = Arc::clone(&screen);
+        thread::spawn(move || {
+            let mut bytes = [0; 4096];
+            while let Ok(n @ 1..) = output.read(&mut bytes) {
+                shown
+                    .lock()
+                    .unwrap()
+                    .process(bytes.get(..n).unwrap_or_default());
+            }
+        });
+        Self {
+            screen,
+            keys: pair.master.take_writer().unwrap(),
+            master: pair.master,
+            child,
+            _one: one,
+        }
+    }
+
+    fn mixed(size: (u16, u16)) -> Self {
+        let mut command = CommandBuilder::new(env!("CARGO_BIN_EXE_cairn"));
+        command.env("TERM", "xterm-256color");
+        command.env_remove("NO_COLOR");
+        let mut dash = Self::start(command, size);
+        dash.sees("[RUN]");
+        dash.sees("kIOPS");
+        dash
+    }
+
+    fn text(&self) -> String {
+        self.screen.lock().unwrap().screen().contents()
+    }
+
+    fn types(&mut self, keys: &str) {
+        self.keys.write_all(keys.as_bytes()).unwrap();
+        self.keys.flush().unwrap();
+    }
+
+    fn until(&mut self, what: &str, mut holds: impl FnMut(&mut Self) -> bool) {
+        let begun = Instant::now();
+        while !holds(self) {
+            assert!(begun.elapsed() < DEADLINE, "no {what} on:\n{}", self.text());
+            thread::sleep(Duration::from_millis(10));
+        }
+    }
+
+    fn sees(&mut self, words: &str) {
+        self.until(words, |dash| dash.text().contains(words));
+    }
+
+    fn sees_no(&mut self, words: &str) {
+        self.until(&format!("end of {words}"), |dash| {
+            !dash.text().contains(words)
+        });
+    }
+
+    fn resize(&mut self, cols: u16, rows: u16) {
+        let mut parser = self.screen.lock().unwrap();
+        parser.screen_mut().set_size(cells(rows), cells(cols));
+        drop(parser);
+        self.master.resize(size(cols, rows)).unwrap();
+    }
+
+    fn signal(&self, name: &str) {
+        let pid = self.child.process_id().unwrap().to_string();
+        let status = Command::new("kill").args([name, &pid]).status().unwrap();
+        assert!(status.success());
+    }
+
+    /// Waits for the end: its code, with the terminal as it was before.
+    fn ends(mut self) -> (u32, String) {
+        let mut code = None;
+        self.until("end", |dash| {
+            code = dash
+                .child
+                .try_wait()
+                .unwrap()
+                .map(|status| status.exit_code());
+            code.is_some()
+        });
+        self.until("normal screen with a cursor", |dash| {
+            let parser = dash.screen.lock().unwrap();
+            !parser.screen().alternate_screen() && !parser.screen().hide_cursor()
+        });
+        (code.unwrap(), self.text())
+    }
+}
+
+impl Drop for Dash {
+    fn drop(&mut self) {
+        // After a failed test; one that has ended cannot be killed, and need not.
+        let _ended = self.child.kill();
+    }
+}
+
+fn size(cols: u16, rows: u16) -> PtySize {
+    PtySize {
+        rows,
+        cols,
+        pixel_width: 0,
+        pixel_height: 0,
+    }
+}
+
+fn cells(n: u16) -> NonZeroU16 {
+    NonZeroU16::new(n).unwrap()
+}
+
+#[test]
+fn policies_pages_help_sizes_and_quit() {
+    let mut dash = Dash::mixed((80, 24));
+    dash.sees(">B per-cpu<");
+    dash.types("p");
+    dash.sees(">A shared<");
+    dash.sees("1 switch");
+    dash.types("c");
+    dash.sees(">A always-rmw<");
+    dash.types("?");
+    dash.sees("any other key closes");
+    dash.types("x");
+    dash.sees_no("any other key closes");
+    dash.types("4");
+    dash.sees("[4 Flags]");
+    dash.types("1");
+    dash.resize(160, 48);
+    dash.sees("Self check");
+    dash.resize(40, 12);
+    dash.sees_no("Self check");
+    dash.sees("kIOPS");
+    dash.resize(20, 5);
+    dash.sees("need 30x8");
+    dash.resize(80, 24);
+    dash.sees("Throughput");
+    dash.types(" ");
+    dash.sees("FROZEN");
+    dash.types(" S");
+    dash.sees("[STOP]");
+    dash.types("S");
+    dash.sees("[RUN]");
+    dash.types("q");
+    let (code, text) = dash.ends();
+    assert_eq!(code, 0);
+    assert!(text.contains("policy flag-set always-rmw"), "{text}");
+}
+
+#[test]
+fn control_c_quits_like_q() {
+    let mut dash = Dash::mixed((80, 24));
+    dash.types("\u{3}");
+    let (code, text) = dash.ends();
+    assert_eq!(code, 0);
+    assert!(text.contains("throughput"), "{text}");
+}
+
+#[test]
+fn signals_end_it_with_their_number() {
+    for (name, code) in [("-TERM", 143), ("-INT", 130), ("-HUP", 129)] {
+        let dash = Dash::mixed((80, 24));
+        dash.signal(name);
+        assert_eq!(dash.ends().0, code, "{name}");
+    }
+}
+
+#[test]
+fn a_closed_terminal_ends_it() {
+    let dash = Dash::mixed((80, 24));
+    let pid = dash.child.process_id().unwrap();
+    drop(dash);
+    let begun = Instant::now();
+    while alive(pid) {
+        assert!(
+            begun.elapsed() < DEADLINE,
+            "process {pid} outlives its terminal"
+        );
+        thread::sleep(Duration::from_millis(10));
+    }
+}
+
+fn alive(pid: u32) -> bool {
+    // A zombie has ended; nobody waits for it here.
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    stat.rsplit_once(')')
+        .is_some_and(|(_, rest)| !rest.starts_with(" Z"))
+}
+
+#[test]
+fn a_panic_elsewhere_is_shown_and_stops_only_the_workload() {
+    let mut command = CommandBuilder::new(std::env::current_exe().unwrap());
+    command.args(["--exact", "plays_a_part", "--nocapture"]);
+    command.env(PART, "panic");
+    command.env("TERM", "xterm-256color");
+    let mut dash = Dash::start(command, (80, 24));
+    dash.sees("[FAILED]");
+    dash.sees("worker for the test panicked");
+    dash.types("7");
+    dash.sees("the test wants it");
+    dash.types("q");
+    let (code, text) = dash.ends();
+    assert_eq!(code, 1);
+    assert!(text.contains("summary of the part"), "{text}");
+}
+
+/// Not a test of its own: the dashboard in a process in which another thread panics.
+#[test]
+fn plays_a_part() {
+    if std::env::var_os(PART).is_none() {
+        return;
+    }
+    let scenario = cairn_lab::Scenario::preset("mixed").unwrap();
+    let registry = cairn_lab::Registry::default();
+    let lab = cairn_lab::Lab::start(scenario, &registry, cairn_lab::Options::default()).unwrap();
+    thread::Builder::new()
+        .name("worker for the test".to_owned())
+        .spawn(|| {
+            // Long enough for the dashboard to have set its hook: it does so first of all.
+            thread::sleep(Duration::from_secs(1));
+            panic!("the test wants it");
+        })
+        .unwrap();
+    let outcome = cairn_tui::tui::run(lab, cairn_tui::tui::Options::default()).unwrap();
+    println!(
+        "summary of the part, {} workloads",
+        outcome.summary.workloads.len()
+    );
+    std::process::exit(i32::from(outcome.code));
+}

@@ -307,7 +307,9 @@ impl Run<'_> {
                     wake = wake.min(at);
                 }
             }
-            wake = wake.min(pace.next());
+            if let Some(at) = pace.next() {
+                wake = wake.min(at);
+            }
             match news.recv_timeout(wake.saturating_duration_since(now)) {
                 Ok(Message::Started(index, at, tid)) => {
                     if let Some(track) = self.tracks.get_mut(index)
@@ -560,5 +562,28 @@ fn letter(track: &Track, rw: Option<RwMode>) -> char {
 impl From<PolicyError> for FioError {
     fn from(e: PolicyError) -> Self {
         Self::Policy(e)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fio::usage;
+
+    #[test]
+    fn the_thread_that_waits_for_jobs_costs_no_cpu() {
+        let plan = cairn_fio::parse_job_text("t", "[j]\nrw=write\nsize=4k\nstartdelay=600ms\n");
+        let before = usage::this_thread();
+        let registry = Registry::default();
+        let result = run_fio(
+            &plan.unwrap(),
+            FioOptions::default(),
+            &registry,
+            &mut |_| {},
+        );
+        let used = usage::since(usage::this_thread(), before);
+        assert_eq!(result.unwrap().jobs[0].directions.write.total_ios, 1);
+        // Half a second of looking at the clock would show.
+        assert!(used.user_us + used.sys_us < 300_000, "{used:?}");
     }
 }

@@ -10,7 +10,7 @@ pub(crate) struct Pace {
     progress_at: Instant,
     status_every: Duration,
     status_at: Instant,
-    wants: bool,
+    wants_progress: bool,
     before: ([(u64, u64); 3], Instant),
 }
 
@@ -20,20 +20,22 @@ impl Pace {
         Self {
             progress_every,
             progress_at: began + progress_every,
-            status_every: options.status_interval,
+            status_every: if options.status.is_some() {
+                options.status_interval
+            } else {
+                Duration::ZERO
+            },
             status_at: began + options.status_interval,
-            wants: options.progress.is_some()
-                || (options.status.is_some() && options.status_interval > Duration::ZERO),
+            wants_progress: options.progress.is_some(),
             before: ([(0, 0); 3], began),
         }
     }
 
-    pub(crate) fn next(&self) -> Instant {
-        if self.wants && self.status_every > Duration::ZERO {
-            self.progress_at.min(self.status_at)
-        } else {
-            self.progress_at
-        }
+    /// When the next report is due, if any is wanted.
+    pub(crate) fn next(&self) -> Option<Instant> {
+        let progress = self.wants_progress.then_some(self.progress_at);
+        let status = (self.status_every > Duration::ZERO).then_some(self.status_at);
+        progress.into_iter().chain(status).min()
     }
 
     pub(crate) fn progress_due(&mut self, now: Instant) -> bool {

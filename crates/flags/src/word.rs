@@ -66,13 +66,12 @@ mod sealed {
 /// The atomic integer behind an [`AtomicFlags`](crate::AtomicFlags) of flag type `F`.
 ///
 /// ```
-/// use std::sync::atomic::AtomicU16;
-/// # use cairn_flags::{AtomicFlags, Storage};
+/// use cairn_flags::{AtomicFlags, Storage};
 /// bitflags::bitflags! {
 ///     pub struct Seen: u16 { const ONCE = 1; }
 /// }
-/// static INITIAL: AtomicFlags<Seen> = AtomicFlags::from_storage(AtomicU16::new(1));
-/// # let _: Storage<Seen> = AtomicU16::new(0);
+/// // An `AtomicU16`, be it core's or portable-atomic's.
+/// static INITIAL: AtomicFlags<Seen> = AtomicFlags::from_storage(<Storage<Seen>>::new(1));
 /// assert!(INITIAL.contains(Seen::ONCE));
 /// ```
 pub type Storage<F> = <<F as bitflags::Flags>::Bits as Word>::Atomic;

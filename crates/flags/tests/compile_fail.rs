@@ -3,7 +3,7 @@
 //! Messages are compared word for word, so this runs with the rustc they came from only.
 //! `TRYBUILD=overwrite cargo test -p cairn-flags --test compile_fail` renews them.
 
-#![cfg(not(any(loom, miri)))]
+#![cfg(all(feature = "std", not(any(loom, miri))))]
 
 use std::process::Command;
 

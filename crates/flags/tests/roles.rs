@@ -1,6 +1,6 @@
 //! Each role's methods, as a user of the macro sees them.
 
-#![cfg(not(loom))]
+#![cfg(all(feature = "std", not(loom)))]
 
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 

@@ -3,7 +3,7 @@
 //! A wait that should end within microseconds is given [`PATIENCE`]; if it runs out, a wake-up was
 //! lost. Nothing depends on how fast the machine is.
 
-#![cfg(not(any(loom, miri)))]
+#![cfg(all(feature = "std", not(any(loom, miri))))]
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 use std::sync::atomic::Ordering::{Relaxed, Release};

@@ -1,6 +1,6 @@
 //! The counting probe: exact over many threads, those that have ended included.
 
-#![cfg(not(loom))]
+#![cfg(all(feature = "std", not(loom)))]
 
 use std::cell::Cell;
 use std::thread;

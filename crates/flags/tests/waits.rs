@@ -1,6 +1,6 @@
 //! Blocking, timeouts, and what debug builds catch.
 
-#![cfg(not(any(loom, miri)))]
+#![cfg(all(feature = "std", not(any(loom, miri))))]
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 use std::sync::atomic::Ordering::{Relaxed, Release};

@@ -99,6 +99,7 @@ pub struct BufferCache<P: Probe = NoProbe> {
     /// Failed writes, and the first one that no flush has reported yet.
     pub(crate) failed: AtomicU64,
     pub(crate) failure: Mutex<Option<(u64, cairn_block::Error)>>,
+    abandoned: bool,
 }
 
 impl BufferCache<NoProbe> {
@@ -150,6 +151,7 @@ impl<P: Probe> BufferCache<P> {
             flushing: Mutex::new(()),
             failed: AtomicU64::new(0),
             failure: Mutex::new(None),
+            abandoned: false,
             device,
             config,
         })
@@ -384,6 +386,11 @@ impl<P: Probe> BufferCache<P> {
             .collect()
     }
 
+    /// Drops the cache without writing back what is dirty, as a power cut would.
+    pub fn abandon(mut self) {
+        self.abandoned = true;
+    }
+
     pub(crate) fn keep_failure(&self, block: u64, error: cairn_block::Error) {
         self.failed.fetch_add(1, Ordering::Relaxed);
         let mut first = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
@@ -403,6 +410,9 @@ pub struct HeadInfo {
 
 impl<P: Probe> Drop for BufferCache<P> {
     fn drop(&mut self) {
+        if self.abandoned {
+            return;
+        }
         // Nobody is left to hear of an error; flush() is the way to learn of it.
         let _ = self.flush();
     }

@@ -53,12 +53,12 @@ pub(crate) struct DashArgs {
     /// Run without a terminal and print a summary
     #[arg(long)]
     pub(crate) headless: bool,
-    /// How long to run without a terminal: `5s`, `500ms`, `2m`
+    /// How long to run without a terminal, 5s by default; implies --headless
     #[arg(long, value_name = "T", value_parser = duration)]
     pub(crate) duration: Option<Duration>,
-    /// Form of the summary without a terminal
-    #[arg(long, value_enum, default_value_t = Format::Text)]
-    pub(crate) format: Format,
+    /// Form of the summary without a terminal, text by default; implies --headless
+    #[arg(long, value_enum)]
+    pub(crate) format: Option<Format>,
     /// Colours of the dashboard; without it `NO_COLOR`, `COLORTERM` and `TERM` decide
     #[arg(long, value_enum, default_value_t = Color::Auto)]
     pub(crate) color: Color,
@@ -75,7 +75,7 @@ impl DashArgs {
             stack: None,
             headless: false,
             duration: None,
-            format: Format::Text,
+            format: None,
             color: Color::Auto,
             ascii: false,
         }
@@ -83,10 +83,9 @@ impl DashArgs {
 }
 
 /// Form of results.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Format {
     /// For people.
-    #[default]
     Text,
     /// One JSON object.
     Json,

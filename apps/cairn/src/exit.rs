@@ -4,6 +4,8 @@ use std::fmt;
 use std::io::{self, Write as _};
 use std::process::ExitCode;
 
+use crate::output::printable;
+
 /// Done, and all checks held.
 pub(crate) const DONE: u8 = 0;
 /// Ran, and a check failed, data was wrong or an I/O error came through.
@@ -38,7 +40,7 @@ pub(crate) fn report(outcome: anyhow::Result<u8>) -> ExitCode {
     }
     let code = if error.is::<Failed>() { FAILED } else { USAGE };
     // stderr may be closed as well; the exit code still tells.
-    let _ = writeln!(io::stderr(), "cairn: {}", sentence(&error));
+    let _ = writeln!(io::stderr(), "cairn: {}", printable(&sentence(&error)));
     ExitCode::from(code)
 }
 

@@ -9,8 +9,8 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use cairn_extents::Reading;
 use cairn_fio::Plan;
-use cairn_fio::job::{EngineClass, Job, RwMode};
-use cairn_fio::output::{DiskUtil, JobResult, Json, RunResult};
+use cairn_fio::job::{EngineClass, Job, PerDir, RwMode};
+use cairn_fio::output::{DiskUtil, EtaLine, JobResult, Json, RunResult, RunState};
 
 use crate::fio::accept;
 use crate::fio::clones;
@@ -76,18 +76,8 @@ impl fmt::Debug for FioOptions<'_> {
 pub struct Progress {
     /// Time since it began.
     pub elapsed: Duration,
-    /// Time left, where it can be told.
-    pub remaining: Option<Duration>,
-    /// Share that is done, 0 to 1, where it can be told.
-    pub done: Option<f64>,
-    /// Clones that run now.
-    pub running: usize,
-    /// One letter for each clone, as fio's status line has them.
-    pub letters: String,
-    /// Bytes a second now: read, write, trim.
-    pub bytes_per_s: [f64; 3],
-    /// I/Os a second now: read, write, trim.
-    pub ios_per_s: [f64; 3],
+    /// fio's status line, with the rates since the line before.
+    pub line: EtaLine,
 }
 
 /// Runs a plan. What the jobs come to is in the result, their errors too (`error` of each job); an
@@ -382,7 +372,7 @@ impl Run<'_> {
 
     fn progress(&self, now: Instant, pace: &mut Pace) -> Progress {
         let mut totals = [(0, 0); 3];
-        let mut letters = String::with_capacity(self.tracks.len());
+        let mut states = Vec::with_capacity(self.tracks.len());
         let (mut remaining, mut shares) = (Some(Duration::ZERO), Vec::new());
         for track in &self.tracks {
             for (dir, total) in totals.iter_mut().enumerate() {
@@ -391,7 +381,7 @@ impl Run<'_> {
                 total.1 += counts.ops;
             }
             let job = self.plan.jobs.get(track.spec.clone.job);
-            letters.push(letter(track, job.map(|j| j.access.rw)));
+            states.push(run_state(track, job.map_or(RwMode::Read, |j| j.access.rw)));
             let (share, left) = track.share(now);
             remaining = match (remaining, left) {
                 (Some(a), Some(b)) => Some(a.max(b)),
@@ -406,18 +396,19 @@ impl Run<'_> {
             .filter(|s| !s.is_empty())
             .map(|s| s.iter().sum::<f64>() / s.len() as f64);
         let (bytes_per_s, ios_per_s) = pace.rates(now, totals);
+        let running =
+            |t: &&Track| matches!(t.state, State::Running | State::Ramping | State::Stopping);
+        let open = self.tracks.iter().filter(running).count();
         Progress {
             elapsed: now.saturating_duration_since(self.began),
-            remaining,
-            done,
-            running: self
-                .tracks
-                .iter()
-                .filter(|t| matches!(t.state, State::Running | State::Ramping | State::Stopping))
-                .count(),
-            letters,
-            bytes_per_s,
-            ios_per_s,
+            line: EtaLine {
+                states,
+                open_files: u32::try_from(open).unwrap_or(u32::MAX),
+                done_percent: done.map(|share| 100.0 * share),
+                bytes_per_s: whole(bytes_per_s),
+                iops: whole(ios_per_s),
+                eta_s: remaining.map(|left| left.as_secs()),
+            },
         }
     }
 
@@ -537,24 +528,29 @@ fn cancelled(options: &FioOptions<'_>) -> bool {
 }
 
 /// fio's letter for what a clone does.
-fn letter(track: &Track, rw: Option<RwMode>) -> char {
+fn run_state(track: &Track, rw: RwMode) -> RunState {
     match track.state {
-        State::Waiting => 'P',
-        State::Created => 'C',
-        State::Ramping => '/',
-        State::Stopping => 'f',
-        State::Ended if track.error != 0 => 'X',
-        State::Ended => '_',
-        State::Running => match rw {
-            Some(RwMode::Read) | None => 'R',
-            Some(RwMode::RandRead) => 'r',
-            Some(RwMode::Write) => 'W',
-            Some(RwMode::RandWrite) => 'w',
-            Some(RwMode::Rw) => 'M',
-            Some(RwMode::RandRw) => 'm',
-            Some(RwMode::Trim | RwMode::TrimWrite) => 'D',
-            Some(RwMode::RandTrim | RwMode::RandTrimWrite) => 'd',
-        },
+        State::Waiting => RunState::NotCreated,
+        State::Created => RunState::Created,
+        State::Ramping => RunState::Ramping,
+        State::Running => RunState::Running(rw),
+        State::Stopping => RunState::Finishing,
+        State::Ended if track.error != 0 => RunState::Failed,
+        State::Ended => RunState::Reaped,
+    }
+}
+
+/// Rates as fio's line has them.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "rates are not negative, and a float saturates"
+)]
+fn whole([read, write, trim]: [f64; 3]) -> PerDir<u64> {
+    PerDir {
+        read: read as u64,
+        write: write as u64,
+        trim: trim as u64,
     }
 }
 

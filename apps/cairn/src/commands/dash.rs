@@ -17,7 +17,7 @@ pub(crate) fn run(args: &DashArgs, registry: &Registry) -> anyhow::Result<u8> {
     if let Some(stack) = &args.stack {
         scenario.stack.clone_from(stack);
     }
-    if args.headless || !has_screen() {
+    if args.headless || args.duration.is_some() || args.format.is_some() || !has_screen() {
         return headless::run(scenario, args, registry);
     }
     let name = scenario.name.clone();
@@ -30,7 +30,14 @@ pub(crate) fn run(args: &DashArgs, registry: &Registry) -> anyhow::Result<u8> {
 
 /// Whether stdout is a terminal that a screen can be drawn on.
 fn has_screen() -> bool {
-    io::stdout().is_terminal() && std::env::var_os("TERM").is_none_or(|term| term != "dumb")
+    if !io::stdout().is_terminal() {
+        return false;
+    }
+    let dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
+    if dumb {
+        output::note("TERM=dumb has no screen: the scenario runs without one and is summed up");
+    }
+    !dumb
 }
 
 fn options(args: &DashArgs) -> tui::Options {

@@ -104,12 +104,17 @@ fn execute(plan: &Plan, registry: &Registry) -> anyhow::Result<u8> {
         Eta::Auto => io::stderr().is_terminal(),
     };
     let mut line = eta.then(|| Progress::redrawn(plan.run.eta_newline));
+    let mut waiting = false;
     let mut progress = |progress: &cairn_lab::Progress| {
+        if interrupt.code().is_some() && !waiting {
+            waiting = true;
+            output::note("ending: waiting for the I/Os under way; the same signal again aborts");
+        }
         if let Some(line) = &mut line {
-            line.update(|| write::eta(progress));
+            line.update(|| progress.line.to_string());
         }
     };
-    let mut broken: Option<io::Error> = None;
+    let mut broken: Option<anyhow::Error> = None;
     let mut status = |result: RunResult| {
         if broken.is_none() {
             broken = writer.write(&result).err();
@@ -134,7 +139,7 @@ fn execute(plan: &Plan, registry: &Registry) -> anyhow::Result<u8> {
     .map_err(begun)?;
     drop(line);
     if let Some(error) = broken {
-        return Err(error.into());
+        return Err(error);
     }
     writer.write(&result)?;
     writer.finish()?;

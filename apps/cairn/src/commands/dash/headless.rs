@@ -8,6 +8,7 @@ use cairn_lab::{Lab, Options, Registry, Scenario, Unit};
 
 use crate::cli::{DashArgs, Format};
 use crate::exit::{DONE, FAILED};
+use crate::interrupt::Interrupt;
 use crate::output;
 use crate::progress::Progress;
 
@@ -20,9 +21,10 @@ pub(crate) fn run(scenario: Scenario, args: &DashArgs, registry: &Registry) -> a
     let name = scenario.name.clone();
     let lab = Lab::start(scenario, registry, Options::default())
         .with_context(|| format!("scenario {name}"))?;
-    follow(&lab, &name, duration);
+    let interrupt = Interrupt::watch().context("cannot watch SIGINT and SIGTERM")?;
+    follow(&lab, &name, duration, &interrupt);
     let summary = lab.finish();
-    match args.format {
+    match args.format.unwrap_or(Format::Text) {
         Format::Text => output::results(|out| summary.write_text(out))?,
         Format::Json => output::json(&summary)?,
     }
@@ -32,11 +34,13 @@ pub(crate) fn run(scenario: Scenario, args: &DashArgs, registry: &Registry) -> a
             .workloads
             .iter()
             .all(|workload| workload.errors == 0);
-    Ok(if clean { DONE } else { FAILED })
+    Ok(interrupt
+        .code()
+        .unwrap_or(if clean { DONE } else { FAILED }))
 }
 
-/// Waits until the time is over or a worker has failed, and shows how far the run is.
-fn follow(lab: &Lab, name: &str, duration: Duration) {
+/// Waits until the time is over, a worker has failed or a signal comes, and shows how far the run is.
+fn follow(lab: &Lab, name: &str, duration: Duration, interrupt: &Interrupt) {
     let mut progress = Progress::start(&format!("running {name} for {duration:?}"));
     let samples = lab.take_samples();
     let end = Instant::now() + duration;
@@ -51,7 +55,7 @@ fn follow(lab: &Lab, name: &str, duration: Duration) {
         };
         match samples.recv_timeout(left) {
             Ok(sample) => {
-                if sample.failure.is_some() {
+                if sample.failure.is_some() || interrupt.code().is_some() {
                     return;
                 }
                 progress.update(|| {

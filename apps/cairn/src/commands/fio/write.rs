@@ -1,13 +1,14 @@
-//! Where results go, in which of fio's forms.
+//! Where results go, in the forms asked for.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use cairn_fio::output::{RunResult, Unit, shorten};
+use anyhow::Context as _;
+use cairn_fio::output::RunResult;
 use cairn_fio::plan::RunOptions;
-use cairn_lab::Progress;
 
+use crate::exit::Failed;
 use crate::output;
 
 /// Writes results to stdout, or to the file of `--output`.
@@ -17,93 +18,74 @@ pub(super) struct Writer<'p> {
     file: Option<OutputFile>,
 }
 
-/// The file of `--output`: written beside its place, and put there whole or not at all.
+/// The file of `--output`.
 #[derive(Debug)]
 struct OutputFile {
     path: PathBuf,
-    partial: PathBuf,
+    /// Written beside its place, and put there whole or not at all; `None` for a pipe or a device,
+    /// which must not be replaced.
+    partial: Option<PathBuf>,
     file: File,
 }
 
 impl<'p> Writer<'p> {
     /// Opens the file of `--output`, so that a wrong path is told before the run.
-    pub(super) fn new(run: &'p RunOptions) -> io::Result<Self> {
-        let file = run.output.as_deref().map(OutputFile::create).transpose()?;
+    pub(super) fn new(run: &'p RunOptions) -> anyhow::Result<Self> {
+        let file = match run.output.as_deref() {
+            Some(path) => {
+                let file = OutputFile::create(path).with_context(|| format!("--output={path}"))?;
+                Some(file)
+            }
+            None => None,
+        };
         Ok(Self { run, file })
     }
 
     /// Writes one set of results in every form asked for.
-    pub(super) fn write(&mut self, result: &RunResult) -> io::Result<()> {
+    pub(super) fn write(&mut self, result: &RunResult) -> anyhow::Result<()> {
         let text = result.formatted(self.run);
         match &mut self.file {
-            Some(output) => output
-                .file
-                .write_all(text.as_bytes())
-                .map_err(|error| named(&output.path, &error)),
+            Some(output) => {
+                let written = output.file.write_all(text.as_bytes());
+                written.map_err(|error| lost(&output.path, error))
+            }
             None => output::results(|out| out.write_all(text.as_bytes())),
         }
     }
 
     /// Puts the file in place.
-    pub(super) fn finish(self) -> io::Result<()> {
-        match self.file {
-            Some(output) => std::fs::rename(&output.partial, &output.path)
-                .map_err(|error| named(&output.path, &error)),
-            None => Ok(()),
+    pub(super) fn finish(self) -> anyhow::Result<()> {
+        if let Some(OutputFile {
+            path,
+            partial: Some(partial),
+            ..
+        }) = &self.file
+        {
+            fs::rename(partial, path).map_err(|error| lost(path, error))?;
         }
+        Ok(())
     }
-}
-
-/// fio's status line.
-pub(super) fn eta(progress: &Progress) -> String {
-    let moved = |rates: [f64; 3], suffix: &str, number: &dyn Fn(u64) -> String| {
-        let shown: Vec<_> = ["r", "w", "t"]
-            .iter()
-            .zip(rates)
-            .filter(|(_, rate)| *rate >= 1.0)
-            .map(|(letter, rate)| format!("{letter}={}", number(rate as u64)))
-            .collect();
-        if shown.is_empty() {
-            String::new()
-        } else {
-            format!("[{}{suffix}]", shown.join(","))
-        }
-    };
-    let done = progress
-        .done
-        .map_or_else(|| "-.-%".to_owned(), |done| format!("{:.1}%", 100.0 * done));
-    let left = progress.remaining.map_or_else(
-        || "--".to_owned(),
-        |left| format!("{:02}m:{:02}s", left.as_secs() / 60, left.as_secs() % 60),
-    );
-    format!(
-        "Jobs: {} (f={}): [{}][{done}]{}{}[eta {left}]",
-        progress.running,
-        progress.running,
-        progress.letters,
-        moved(progress.bytes_per_s, "", &|rate| shorten(
-            rate,
-            4,
-            true,
-            Unit::BytesPerSecond
-        )),
-        moved(progress.ios_per_s, " IOPS", &|rate| shorten(
-            rate,
-            4,
-            false,
-            Unit::None
-        )),
-    )
 }
 
 impl OutputFile {
     fn create(path: &str) -> io::Result<Self> {
-        let path = PathBuf::from(path);
+        // Through a link to what it means, so that the link stays.
+        let path = fs::canonicalize(path).unwrap_or_else(|_| PathBuf::from(path));
+        let special = fs::metadata(&path).is_ok_and(|there| !there.is_file());
+        if special || path.as_os_str().is_empty() {
+            // Opening says what is wrong with a folder or an empty name.
+            let file = File::options().write(true).open(&path)?;
+            return Ok(Self {
+                path,
+                partial: None,
+                file,
+            });
+        }
         let partial = PathBuf::from(format!("{}.partial", path.display()));
-        let file = File::create(&partial).map_err(|error| named(&path, &error))?;
+        let file = File::create(&partial)?;
         Ok(Self {
             path,
-            partial,
+            partial: Some(partial),
             file,
         })
     }
@@ -112,13 +94,13 @@ impl OutputFile {
 impl Drop for OutputFile {
     fn drop(&mut self) {
         // Only there when the run did not come to its end.
-        let _ = std::fs::remove_file(&self.partial);
+        if let Some(partial) = &self.partial {
+            let _ = fs::remove_file(partial);
+        }
     }
 }
 
-fn named(path: &Path, error: &io::Error) -> io::Error {
-    io::Error::new(
-        error.kind(),
-        format!("--output={}: {error}", path.display()),
-    )
+/// Results that were measured could not be kept.
+fn lost(path: &Path, error: io::Error) -> anyhow::Error {
+    Failed(anyhow::Error::new(error).context(format!("--output={}", path.display()))).into()
 }

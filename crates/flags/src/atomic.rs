@@ -93,7 +93,7 @@ where
     /// The whole word.
     ///
     /// # Ordering
-    /// One load with `order`.
+    /// One load with `order`; nothing changes.
     #[inline(always)]
     pub fn load(&self, order: Ordering) -> F {
         F::from_bits_retain(F::Bits::load(&self.cell, order))
@@ -102,7 +102,8 @@ where
     /// Whether all of `flags` are set.
     ///
     /// # Ordering
-    /// One relaxed load: orders nothing, whatever it finds.
+    /// One relaxed load: orders nothing, whatever it finds, as `test_bit()` of the kernel
+    /// (`Documentation/atomic_bitops.txt`: not an RMW, so unordered).
     #[inline(always)]
     pub fn contains(&self, flags: F) -> bool {
         self.load(Ordering::Relaxed).contains(flags)
@@ -134,6 +135,10 @@ where
     }
 
     /// Replaces the word, by its exclusive owner: a plain store that reports to no probe.
+    ///
+    /// # Ordering
+    /// Of itself none: what makes the object reachable for others orders it, as with the kernel's
+    /// non-atomic `__set_bit()`. The same holds for the other `_mut` forms.
     #[inline]
     pub fn store_mut(&mut self, flags: F) {
         F::Bits::with_mut(&mut self.cell, |w| *w = flags.bits());

@@ -53,7 +53,8 @@ where
     /// is one, the blocking `lock` is the better choice.
     ///
     /// # Ordering
-    /// `Acquire` when it returns. It spins on relaxed loads, so the line stays shared meanwhile.
+    /// `Acquire` when it returns. It spins on relaxed loads, so the line stays shared meanwhile
+    /// (as `bit_spin_lock()` does, `include/linux/bit_spinlock.h`).
     pub fn spin_lock<const LOCK: u32, const WAITERS: u32>(
         &self,
     ) -> BitGuard<'_, F, P, LOCK, WAITERS> {
@@ -70,7 +71,8 @@ where
     /// Unlocks a lock whose guard was [leaked](BitGuard::leak), maybe by another thread.
     ///
     /// # Ordering
-    /// One RMW with `Release`, also when the lock is not held (a release build ignores that).
+    /// One RMW with `Release`, so that the next owner sees what this one wrote; the same RMW when the
+    /// lock is not held (a release build ignores that).
     ///
     /// # Panics
     /// In debug builds when the lock is not held, with the bit's name.
@@ -121,7 +123,9 @@ pub(crate) fn wake_one<F: Flags>(_address: *const (), _waiters: u32) {}
 /// may unlock what its submitter locked.
 ///
 /// # Ordering
-/// Dropping it is one RMW with `Release`. It always changes the word.
+/// Dropping it is one RMW with `Release`. It always changes the word. That the RMW also tells of
+/// waiters is the idea of the kernel's b91e1302ad9b ("mm: optimize `PageWaiters` bit use for
+/// `unlock_page()`", 2016): no second look, hence no fence between clear and look.
 ///
 /// # Panics
 /// Dropping it panics in debug builds when the bit is clear: somebody cleared it through

@@ -1,4 +1,9 @@
 //! Operations whose ordering the caller picks, and the masked updates.
+//!
+//! The rules are those of the kernel's bit operations (`Documentation/atomic_bitops.txt`), with the
+//! caller's ordering in place of the kernel's fixed one: what returns nothing promises no order
+//! unless asked, what returns an old value is ordered as asked *even when it changes nothing*,
+//! since callers act on the value they got.
 
 use core::sync::atomic::Ordering;
 
@@ -15,7 +20,7 @@ where
     /// Replaces the whole word.
     ///
     /// # Ordering
-    /// One store with `order`. It does not continue the release sequence of earlier setters: a
+    /// One store with `order`; a store has no "unchanged". It does not continue the release sequence of earlier setters: a
     /// reader that sees only this store synchronizes with this store alone.
     #[inline(always)]
     pub fn store(&self, flags: F, order: Ordering) {
@@ -25,7 +30,8 @@ where
     /// Replaces the whole word and returns the old one. Reports an RMW for each bit in either.
     ///
     /// # Ordering
-    /// One exchange with `order`, also when the word stays as it is.
+    /// One exchange with `order`, also when the word stays as it is: whoever swaps a word in may
+    /// act on the old one in either case (as with `xchg()`, `Documentation/atomic_t.txt`).
     #[inline(always)]
     pub fn swap(&self, flags: F, order: Ordering) -> F {
         let new = flags.bits();
@@ -37,7 +43,8 @@ where
     /// Sets `flags`, whether they are set or not. On x86-64 one `lock or`.
     ///
     /// # Ordering
-    /// One RMW with `order`, also when nothing changes.
+    /// One RMW with `order`, also when nothing changes: it does not know. `Relaxed` is the kernel's
+    /// `set_bit()` (`Documentation/atomic_bitops.txt`: no return value, no order).
     #[inline(always)]
     pub fn set(&self, flags: F, order: Ordering) {
         let mask = flags.bits();
@@ -49,8 +56,9 @@ where
     ///
     /// # Ordering
     /// One RMW with `order`, also when nothing changes. Clearing looks first in no form but
-    /// [`clear_if_set`](Self::clear_if_set), just as in the kernel: who clears a bit mostly knows
-    /// that it is set.
+    /// [`clear_if_set`](Self::clear_if_set), just as in the kernel (`BUFFER_FNS` in
+    /// `include/linux/buffer_head.h` looks before it sets, not before it clears): who clears a bit
+    /// mostly knows that it is set.
     #[inline(always)]
     pub fn clear(&self, flags: F, order: Ordering) {
         let mask = flags.bits();
@@ -62,7 +70,8 @@ where
     ///
     /// # Ordering
     /// A relaxed load; if any bit is set, one RMW with `order`. If none is set, nothing is ordered,
-    /// whatever `order` says.
+    /// whatever `order` says: the look is all that happens. Sound under the same conditions as
+    /// [`set_if_clear`](Self::set_if_clear).
     #[inline(always)]
     pub fn clear_if_set(&self, flags: F, order: Ordering) -> bool {
         let mask = flags.bits();
@@ -78,7 +87,8 @@ where
     /// Inverts `flags`. On x86-64 one `lock xor`.
     ///
     /// # Ordering
-    /// One RMW with `order`; it always changes the word.
+    /// One RMW with `order`; it always changes the word. The kernel's `change_bit()`, unordered
+    /// there (`Documentation/atomic_bitops.txt`).
     #[inline(always)]
     pub fn toggle(&self, flags: F, order: Ordering) {
         let mask = flags.bits();
@@ -89,7 +99,8 @@ where
     /// Sets `flags` if `value`, else clears them.
     ///
     /// # Ordering
-    /// One RMW with `order`, also when nothing changes.
+    /// One RMW with `order`, also when nothing changes; the kernel's `assign_bit()`
+    /// (`include/linux/bitops.h`).
     #[inline(always)]
     pub fn assign(&self, flags: F, value: bool, order: Ordering) {
         if value {
@@ -129,7 +140,7 @@ where
     /// Inverts one bit and tells whether it was set before. On x86-64 one `lock btc`.
     ///
     /// # Ordering
-    /// One RMW with `order`; it always changes the word.
+    /// One RMW with `order`; it always changes the word. See [`test_and_set`](Self::test_and_set).
     #[inline(always)]
     pub fn test_and_toggle<const BIT: u32>(&self, order: Ordering) -> bool {
         let mask = Self::one::<BIT>();
@@ -142,7 +153,8 @@ where
     /// bit's old value is enough, take [`test_and_set`](Self::test_and_set).
     ///
     /// # Ordering
-    /// One RMW with `order`, also when nothing changes.
+    /// One RMW with `order`, also when nothing changes: the old word is acted upon in either case
+    /// (`Documentation/atomic_t.txt` on operations that return a value).
     #[inline(always)]
     pub fn fetch_set(&self, flags: F, order: Ordering) -> F {
         let mask = flags.bits();
@@ -155,7 +167,8 @@ where
     /// bit's old value is enough, take [`test_and_clear`](Self::test_and_clear).
     ///
     /// # Ordering
-    /// One RMW with `order`, also when nothing changes.
+    /// One RMW with `order`, also when nothing changes: the old word is acted upon in either case
+    /// (`Documentation/atomic_t.txt` on operations that return a value).
     #[inline(always)]
     pub fn fetch_clear(&self, flags: F, order: Ordering) -> F {
         let mask = flags.bits();
@@ -171,7 +184,9 @@ where
     /// that nobody sees one without the other.
     ///
     /// # Ordering
-    /// One RMW with `AcqRel`, also when nothing changes: the exchange is done all the same.
+    /// One RMW with `AcqRel`, also when nothing changes: the exchange is done all the same, so that
+    /// its result is as fresh and as ordered as that of a change. The kernel's `set_mask_bits()`
+    /// (`include/linux/bitops.h`).
     #[inline]
     pub fn update_mask(&self, clear: F, set: F) -> F {
         let (clear, set) = (clear.bits(), set.bits());
@@ -193,7 +208,8 @@ where
     ///
     /// # Ordering
     /// One RMW with `AcqRel` when no bit of `test` is set, also when nothing changes. An acquire
-    /// load when one is: what its release-setter wrote before is visible.
+    /// load when one is: what its release-setter wrote before is visible, since the refusal is acted
+    /// upon. The kernel's `bit_clear_unless()` (`include/linux/bitops.h`).
     #[inline]
     pub fn clear_unless(&self, clear: F, test: F) -> bool {
         let (clear, test) = (clear.bits(), test.bits());

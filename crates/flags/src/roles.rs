@@ -49,7 +49,8 @@ where
     /// [`set_if_clear`](Self::set_if_clear).
     ///
     /// # Ordering
-    /// Orders nothing under either policy.
+    /// Orders nothing under either policy, whether a bit changes or not: callers must be right under
+    /// the weaker one.
     #[inline(always)]
     pub fn set_with(&self, flags: F, policy: SetPolicy) {
         match policy {
@@ -109,7 +110,8 @@ where
     /// Otherwise a reader that saw the bit may read the data while it is written anew.
     ///
     /// # Ordering
-    /// One RMW with `AcqRel`, also when nothing changes: the data may be rewritten after it.
+    /// One RMW with `AcqRel`, also when nothing changes: the data may be rewritten after it, and
+    /// not before.
     ///
     /// # Panics
     /// In debug builds when a bit is set again at once: a publisher was still at work.
@@ -179,5 +181,30 @@ where
         Self::note_rmw(mask, || !old);
         fence(SeqCst);
         F::from_bits_retain(old)
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    bitflags::bitflags! {
+        struct State: u32 { const UPTODATE = 1 << 1; }
+    }
+
+    #[test]
+    #[should_panic(expected = "publish bit `UPTODATE` was retracted while a publisher was at work")]
+    fn a_publish_bit_that_vanishes_is_named() {
+        AtomicFlags::<State>::new().assert_published(State::UPTODATE.bits());
+    }
+
+    #[test]
+    fn a_retracted_bit_can_be_published_again() {
+        let word = AtomicFlags::<State>::new();
+        assert!(word.publish(State::UPTODATE));
+        // SAFETY: no other thread knows the word.
+        unsafe { word.retract(State::UPTODATE) };
+        assert!(!word.contains_acquire(State::UPTODATE));
+        assert!(word.publish(State::UPTODATE));
     }
 }

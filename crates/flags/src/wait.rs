@@ -43,7 +43,8 @@ where
     /// The lock is not fair: a thread that comes at the right moment overtakes sleepers.
     ///
     /// # Ordering
-    /// `Acquire` when it returns.
+    /// `Acquire` when it returns, by the RMW that locks; without locking it does not return. The
+    /// kernel's `lock_buffer()` rests on `test_and_set_bit_lock()` in the same way.
     #[inline]
     pub fn lock<const LOCK: u32, const WAITERS: u32>(&self) -> BitGuard<'_, F, P, LOCK, WAITERS> {
         if let Some(guard) = self.try_lock::<LOCK, WAITERS>() {
@@ -60,7 +61,7 @@ where
     /// Locks bit `LOCK`, or gives up after `timeout`.
     ///
     /// # Ordering
-    /// `Acquire` when it locks; nothing when it does not.
+    /// `Acquire` when it locks; nothing when it does not, for there is nothing to be read then.
     pub fn lock_timeout<const LOCK: u32, const WAITERS: u32>(
         &self,
         timeout: Duration,
@@ -106,7 +107,8 @@ where
     /// Waits until bit `BIT` is set by [`set_and_wake`](Self::set_and_wake).
     ///
     /// # Ordering
-    /// `Acquire` when it returns, whether it slept or not.
+    /// `Acquire` when it returns, whether it slept or not: who waited reads what the setter wrote
+    /// (the kernel's `wait_on_bit()` has promised so since 8238b4579866, 2022).
     pub fn wait_set<const BIT: u32, const WAITERS: u32>(&self) {
         self.wait_until::<BIT, WAITERS>(true, None);
     }
@@ -191,7 +193,8 @@ where
     /// # Ordering
     /// One RMW with `order`, also when the bit was set before; give at least `Release` so that
     /// waiters see what was written before. The wake-up comes after it and uses the word's address
-    /// only.
+    /// only. The RMW itself tells of waiters: a look of its own would need a full barrier before
+    /// it, as the kernel's `wake_up_bit()` asks of its callers (`kernel/sched/wait_bit.c`).
     #[inline]
     pub fn set_and_wake<const BIT: u32, const WAITERS: u32>(&self, order: Ordering) {
         let (bit, waiters) = (Self::one::<BIT>(), Self::one::<WAITERS>());
@@ -216,7 +219,7 @@ where
     /// # Ordering
     /// One RMW with `order`, also when the bit was clear before; give at least `Release` so that
     /// waiters see what was written before. The wake-up comes after it and uses the word's address
-    /// only.
+    /// only. See [`set_and_wake`](Self::set_and_wake) for why no fence is needed.
     #[inline]
     pub fn clear_and_wake<const BIT: u32, const WAITERS: u32>(&self, order: Ordering) {
         let (bit, waiters) = (Self::one::<BIT>(), Self::one::<WAITERS>());

@@ -129,3 +129,69 @@ impl Bar {
             .collect()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Bench, Options};
+
+    /// A bench as if each arm had been measured `samples` times at the given ns per operation.
+    fn measured(arms: &[(&str, usize, Placement, f64)], samples: usize) -> Vec<Group> {
+        let mut bench = Bench::new("test", Options::default());
+        let group = bench.group("g", &[1, 2]);
+        for &(name, threads, placement, ns) in arms {
+            if group.arms.last().is_none_or(|a| a.name != name) {
+                group.arm(name, |_, _| ());
+            }
+            let arm = group.arms.last_mut().unwrap();
+            arm.seen.insert((threads, placement), vec![ns; samples]);
+        }
+        bench.into_groups()
+    }
+
+    #[test]
+    fn a_bar_is_judged_at_each_placement() {
+        use Placement::{Any, Far, Near};
+        let arms = [
+            ("a", 1, Any, 2.0),
+            ("a", 2, Near, 8.0),
+            ("a", 2, Far, 40.0),
+            ("b", 1, Any, 1.0),
+            ("b", 2, Near, 1.0),
+            ("b", 2, Far, 5.0),
+        ];
+        let groups = measured(&arms, ENOUGH);
+        let verdicts = Bar::at_least("", 5.0, "g", "a", "b").judge(&groups);
+        let seen: Vec<_> = verdicts
+            .iter()
+            .map(|v| (v.placement, v.ratio, v.holds))
+            .collect();
+        assert_eq!(
+            seen,
+            [(Any, 2.0, false), (Near, 8.0, true), (Far, 8.0, true)]
+        );
+
+        let alone = Bar::at_most("", 4.0, "g", "a", "a")
+            .threads(2)
+            .over_threads(1);
+        let verdicts = alone.judge(&groups);
+        let seen: Vec<_> = verdicts.iter().map(|v| (v.ratio, v.holds)).collect();
+        assert_eq!(seen, [(4.0, true), (20.0, false)]);
+    }
+
+    #[test]
+    fn too_few_samples_are_not_judged() {
+        let arms = [("a", 1, Placement::Any, 1.0), ("b", 1, Placement::Any, 1.0)];
+        let groups = measured(&arms, ENOUGH - 1);
+        assert!(
+            Bar::at_most("", 2.0, "g", "a", "b")
+                .judge(&groups)
+                .is_empty()
+        );
+        assert!(
+            Bar::at_most("", 2.0, "g", "a", "nobody")
+                .judge(&groups)
+                .is_empty()
+        );
+    }
+}

@@ -199,6 +199,11 @@ impl Bench {
         Ok(())
     }
 
+    #[cfg(test)]
+    pub(crate) fn into_groups(self) -> Vec<Group> {
+        self.groups
+    }
+
     /// Says what this machine does not give.
     fn note_limits(&self, pool: &Pool) -> io::Result<()> {
         let mut notes = io::stderr().lock();

@@ -107,6 +107,8 @@ struct Job {
     meeting: Arc<Meeting>,
     time: Duration,
     thread: usize,
+    /// No more threads than CPUs.
+    roomy: bool,
     real_time: bool,
 }
 
@@ -188,6 +190,7 @@ impl Pool {
                 meeting: Arc::clone(&meeting),
                 time,
                 thread,
+                roomy: !crowded,
                 // More real-time threads than CPUs would wait for each other forever.
                 real_time: self.real_time && !crowded,
             })
@@ -239,7 +242,7 @@ fn serve(jobs: &Receiver<Job>, tell: &Sender<Seen>) {
 fn run(job: &Job, chunk: &mut u64) -> Seen {
     let meeting = &*job.meeting;
     let [met, ready, start, end] = &meeting.arrived;
-    let two = meeting.threads == 2;
+    let two = meeting.threads == 2 && job.roomy;
     let player = u32::from(job.thread == 1);
 
     meeting.all_at(met);

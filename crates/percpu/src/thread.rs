@@ -126,6 +126,7 @@ pub(crate) fn hint() -> u32 {
 }
 
 /// In the child of a fork: the ids of the threads that did not come along are free.
+#[cfg(all(unix, not(miri)))]
 pub(crate) fn after_fork_in_child() {
     let offset = match get(&OFFSET, GONE) {
         GONE if get(&LEASES, 0) > 0 => get(&LEASED, GONE),

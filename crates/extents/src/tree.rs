@@ -16,6 +16,7 @@ mod splice;
 mod tests;
 mod view;
 mod walk;
+mod width;
 
 use std::ptr;
 
@@ -145,11 +146,9 @@ impl Tree {
             if self.version.load(Ordering::Relaxed) >> 1 != version >> 1 {
                 continue;
             }
-            let (mut run, at) = found;
-            if let Some(at) = at {
-                run.referenced = self.small.mark(at, mark);
-            }
-            return Some(run);
+            let (run, bit) = found;
+            let marked = bit.is_some_and(|bit| self.small.mark(bit, mark));
+            return Some(Run::new(run.start, run.end, run.value(), marked));
         }
     }
 

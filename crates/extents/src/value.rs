@@ -77,15 +77,20 @@ impl Value {
     /// The status of a run with this value that starts at `lblk`; `None` if nothing is known.
     #[inline]
     pub(crate) fn status(self, lblk: u32) -> Option<Status> {
+        self.is_known().then(|| self.known_status(lblk))
+    }
+
+    /// The status of a run that is known. Which one it is takes no branch.
+    #[inline]
+    fn known_status(self, lblk: u32) -> Status {
         let physical = (self.delta() + u64::from(lblk)) & DELTA_MASK;
-        Some(match self.tag() {
+        match self.tag() {
             Self::WRITTEN => Status::Written(physical),
             Self::UNWRITTEN => Status::Unwritten(physical),
             Self::DELAYED => Status::Delayed,
-            Self::HOLE => Status::Hole,
             Self::DELAYED_UNWRITTEN => Status::DelayedUnwritten(physical),
-            _ => return None,
-        })
+            _ => Status::Hole,
+        }
     }
 }
 
@@ -94,25 +99,61 @@ pub(crate) fn tag_must_keep(tag: u8) -> bool {
     tag == Value::DELAYED || tag == Value::DELAYED_UNWRITTEN
 }
 
-/// A run of blocks, known or not.
+/// A run of blocks, known or not. Two words, so that it is handed over in registers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Run {
     pub(crate) start: u32,
     /// Exclusive.
     pub(crate) end: u32,
-    pub(crate) value: Value,
-    pub(crate) referenced: bool,
+    /// The value, and in the top bit of its tag's byte whether the run is marked.
+    word: u64,
 }
 
+const MARKED: u64 = 1 << 7;
+
 impl Run {
+    #[inline]
+    pub(crate) fn new(start: u32, end: u32, value: Value, referenced: bool) -> Self {
+        Self {
+            start,
+            end,
+            word: value.0 | u64::from(referenced) << 7,
+        }
+    }
+
+    /// A run of which nothing is known.
+    #[inline]
+    pub(crate) const fn unknown(start: u32, end: u32) -> Self {
+        Self {
+            start,
+            end,
+            word: 0,
+        }
+    }
+
+    #[inline]
+    pub(crate) fn value(self) -> Value {
+        Value(self.word & !MARKED)
+    }
+
+    #[inline]
+    pub(crate) fn referenced(self) -> bool {
+        self.word & MARKED != 0
+    }
+
+    #[inline]
+    pub(crate) fn is_known(self) -> bool {
+        self.word & !MARKED != 0
+    }
+
     /// The run as an entry; `None` if nothing is known of it.
     #[inline]
     pub(crate) fn extent(self) -> Option<Extent> {
-        Some(Extent {
+        self.is_known().then(|| Extent {
             lblk: self.start,
             len: self.end - self.start,
-            status: self.value.status(self.start)?,
-            referenced: self.referenced,
+            status: self.value().known_status(self.start),
+            referenced: self.referenced(),
         })
     }
 }

@@ -4,6 +4,10 @@ use super::ExtentMap;
 use crate::pin::{Pin, pin};
 use crate::tree::Place;
 use crate::types::{Extent, Lookup, MAX_BLOCK};
+use crate::value::Run;
+
+/// Look-ups that a cursor makes before it adds them to the counters.
+const UNCOUNTED: u32 = 64;
 
 /// Look-ups under one pin, see [`ExtentMap::reader`].
 pub struct Reader<'a> {
@@ -14,7 +18,9 @@ pub struct Reader<'a> {
 /// Look-ups that go on where the last one ended, see [`ExtentMap::cursor`].
 pub struct Cursor<'a> {
     map: &'a ExtentMap,
-    place: Option<Place>,
+    place: Place,
+    hits: u32,
+    misses: u32,
 }
 
 impl ExtentMap {
@@ -28,7 +34,8 @@ impl ExtentMap {
     }
 
     /// Remembers the last answer: a look-up in the same entry or the next one is found there, as
-    /// long as nothing changed. Holds nothing back between look-ups.
+    /// long as nothing changed. Holds nothing back between look-ups. Hits and misses reach the
+    /// counters a few dozen at a time, the last ones when it is dropped.
     ///
     /// ```
     /// use cairn_extents::{Config, ExtentMap, Status};
@@ -45,7 +52,9 @@ impl ExtentMap {
     pub fn cursor(&self) -> Cursor<'_> {
         Cursor {
             map: self,
-            place: None,
+            place: Place::nowhere(),
+            hits: 0,
+            misses: 0,
         }
     }
 }
@@ -58,13 +67,13 @@ impl Reader<'_> {
             return None;
         }
         let seq = self.map.seq();
-        let found = if lblk == MAX_BLOCK {
-            None
+        let run = if lblk == MAX_BLOCK {
+            Run::unknown(0, MAX_BLOCK)
         } else {
-            let run = self.map.tree.pinned_run_at(&self.pin, lblk, true);
-            run.extent().map(|extent| Lookup { extent, seq })
+            self.map.tree.pinned_run_at(&self.pin, lblk, true)
         };
-        self.map.counted(found)
+        self.map.count(run.is_known());
+        run.extent().map(|extent| Lookup { extent, seq })
     }
 
     /// See [`ExtentMap::containing`].
@@ -86,22 +95,41 @@ impl Cursor<'_> {
             return None;
         }
         let seq = self.map.seq();
-        let found = if lblk == MAX_BLOCK {
-            None
-        } else {
-            let run = self.map.tree.run_from(&mut self.place, lblk, true);
-            run.extent().map(|extent| Lookup { extent, seq })
+        let found = match self.map.tree.same_run(&self.place, lblk) {
+            Some(extent) => Some(extent),
+            None => self.move_to(lblk),
         };
-        self.map.counted(found)
+        if found.is_some() {
+            self.hits += 1;
+        } else {
+            self.misses += 1;
+        }
+        if self.hits + self.misses >= UNCOUNTED {
+            self.count();
+        }
+        found.map(|extent| Lookup { extent, seq })
     }
 
-    /// See [`ExtentMap::containing`].
-    #[inline]
-    pub fn containing(&mut self, lblk: u32) -> Option<Extent> {
+    #[inline(never)]
+    fn move_to(&mut self, lblk: u32) -> Option<Extent> {
         if lblk == MAX_BLOCK {
             return None;
         }
-        let run = self.map.tree.run_from(&mut self.place, lblk, false);
-        run.extent()
+        self.map.tree.run_from(&mut self.place, lblk).extent()
+    }
+
+    /// Adds the look-ups made since the last time to the counters.
+    #[cold]
+    #[inline(never)]
+    fn count(&mut self) {
+        self.map.group.counters.hits(std::mem::take(&mut self.hits));
+        let misses = std::mem::take(&mut self.misses);
+        self.map.group.counters.misses(misses);
+    }
+}
+
+impl Drop for Cursor<'_> {
+    fn drop(&mut self) {
+        self.count();
     }
 }

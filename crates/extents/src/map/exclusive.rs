@@ -97,10 +97,10 @@ impl<'a> Exclusive<'a> {
         };
         let value = Value::new(lblk, status);
         let first = self.run(lblk);
-        if !first.value.is_known() && first.end > last {
+        if !first.value().is_known() && first.end > last {
             return Ok(self.learn(lblk, last, value, false));
         }
-        if first.value == value && first.end > last {
+        if first.value() == value && first.end > last {
             return Ok(Cached::Covered);
         }
         match self.map.rules().generation {
@@ -126,7 +126,7 @@ impl<'a> Exclusive<'a> {
                 if met.status.kind() != status.kind() {
                     return self.conflict(lblk, met, status);
                 }
-                remapped |= run.value != value;
+                remapped |= run.value() != value;
             }
             at = run.end;
         }
@@ -181,7 +181,7 @@ impl<'a> Exclusive<'a> {
             return true;
         };
         let run = self.run(from);
-        if run.value.is_known() || run.end < start + len {
+        if run.value().is_known() || run.end < start + len {
             return false;
         }
         let mut items: Vec<Item> = Vec::with_capacity(2 * entries.len());
@@ -221,8 +221,8 @@ impl<'a> Exclusive<'a> {
     pub(super) fn clear(&mut self) {
         let mut items = Vec::new();
         self.each_run(0, |run| {
-            let value = if run.value.must_keep() {
-                run.value
+            let value = if run.value().must_keep() {
+                run.value()
             } else {
                 Value::UNKNOWN
             };
@@ -230,7 +230,7 @@ impl<'a> Exclusive<'a> {
                 &mut items,
                 run.start,
                 value,
-                run.referenced && value.is_known(),
+                run.referenced() && value.is_known(),
             );
         });
         let _ = self.set_all(&items);
@@ -242,7 +242,7 @@ impl<'a> Exclusive<'a> {
             .checked_sub(by)
             .ok_or_else(|| refused(from, by, ShiftReason::OutOfRange))?;
         let run = self.run(target);
-        if run.value.is_known() || run.end < from {
+        if run.value().is_known() || run.end < from {
             return Err(refused(from, by, ShiftReason::Occupied));
         }
         self.shift(from, |lblk| lblk - by)
@@ -252,7 +252,7 @@ impl<'a> Exclusive<'a> {
         self.check_alignment(from, by)?;
         let mut end = 0;
         self.each_run(from, |run| {
-            if run.value.is_known() {
+            if run.value().is_known() {
                 end = run.end;
             }
         });
@@ -277,7 +277,7 @@ impl<'a> Exclusive<'a> {
         let mut items = Vec::with_capacity(runs.len() + 2);
         push(&mut items, 0, Value::UNKNOWN, false);
         for run in runs.iter().filter(|r| r.start < from) {
-            push(&mut items, run.start, run.value, run.referenced);
+            push(&mut items, run.start, run.value(), run.referenced());
         }
         let first = moved(from);
         items.retain(|item: &Item| item.key < first);
@@ -287,7 +287,7 @@ impl<'a> Exclusive<'a> {
             let Some(extent) = run.extent() else { continue };
             let status = extent.status.advanced(start - run.start);
             let (to, end) = (moved(start), moved(run.end));
-            push(&mut items, to, Value::new(to, status), run.referenced);
+            push(&mut items, to, Value::new(to, status), run.referenced());
             if end < MAX_BLOCK {
                 push(&mut items, end, Value::UNKNOWN, false);
             }
@@ -347,13 +347,13 @@ impl<'a> Exclusive<'a> {
         };
         self.each_run(0, |run| {
             if run.start < lblk {
-                put(run.start, run.value, run.referenced);
+                put(run.start, run.value(), run.referenced());
             }
             if run.start <= lblk && lblk < run.end {
                 put(lblk, value, false);
             }
             if run.end > last + 1 {
-                put(run.start.max(last + 1), run.value, run.referenced);
+                put(run.start.max(last + 1), run.value(), run.referenced());
             }
         });
         // SAFETY: this is the map's writer.

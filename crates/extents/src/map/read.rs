@@ -5,7 +5,7 @@ use crate::pin::pin;
 use crate::sync::lock;
 use crate::tree::BATCH;
 use crate::types::{Extent, Lookup, MAX_BLOCK, Match, Status};
-use crate::value::{Run, Value};
+use crate::value::Run;
 
 impl ExtentMap {
     /// The whole entry that contains `lblk`, as it was before; then marks it referenced. Counts a
@@ -16,8 +16,9 @@ impl ExtentMap {
             return None;
         }
         let seq = self.seq();
-        let extent = self.run(lblk, true).extent();
-        self.counted(extent.map(|extent| Lookup { extent, seq }))
+        let run = self.run(lblk, true);
+        self.count(run.is_known());
+        run.extent().map(|extent| Lookup { extent, seq })
     }
 
     /// As [`lookup`](Self::lookup), and the start of the next entry if there is one.
@@ -90,15 +91,13 @@ impl ExtentMap {
         }
     }
 
-    /// Counts the answer and hands it on.
     #[inline]
-    pub(super) fn counted(&self, answer: Option<Lookup>) -> Option<Lookup> {
-        if answer.is_some() {
+    pub(super) fn count(&self, hit: bool) {
+        if hit {
             self.group.counters.hits(1);
         } else {
             self.group.counters.misses(1);
         }
-        answer
     }
 
     /// The run that contains `lblk`; nothing is known of a block out of range.
@@ -210,12 +209,7 @@ impl ExtentMap {
     }
 }
 
-const UNKNOWN: Run = Run {
-    start: 0,
-    end: MAX_BLOCK,
-    value: Value::UNKNOWN,
-    referenced: false,
-};
+const UNKNOWN: Run = Run::unknown(0, MAX_BLOCK);
 
 /// Entries in order, see [`ExtentMap::iter_from`].
 #[derive(Debug)]

@@ -13,7 +13,7 @@ impl Exclusive<'_> {
         let mut at = lblk;
         while at <= last {
             let run = self.run(at);
-            if run.value.status(run.start) == Some(Status::Delayed) {
+            if run.value().status(run.start) == Some(Status::Delayed) {
                 pieces.push((at, last.min(run.end - 1)));
             }
             at = run.end;

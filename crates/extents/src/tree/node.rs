@@ -5,13 +5,14 @@
 //! leaf   0 keys   48 x u32, biased, padded with the largest
 //!      192 marks  u64, one bit an item      200 counts 4 x u8 + 4 spare
 //!      208 tags   24 x u8, two items each   232 values 46 x 48 bits, then 4 spare bytes
-//! inner  0 keys   40 x u32, biased: key i is the first block of child i + 1
-//!      160 count  u64                       168 links  40 x address
+//! inner  0 keys   48 x u32, biased: key i is the first block of child i + 1
+//!      192 count  u64                       200 links  39 x address
 //! ```
 //!
 //! Keys are kept with the top bit flipped, so that signed vector comparisons order them.
 
 use super::seek::prefetch;
+use super::width::{Baseline, KEYS, Width};
 use crate::arena::{NODE_BYTES, Node, NodePtr};
 use crate::sync::{AtomicPtr, AtomicU64, Ordering};
 use crate::value::{Item, Value, tag_must_keep};
@@ -20,10 +21,8 @@ use crate::value::{Item, Value, tag_must_keep};
 pub(super) const LEAF_ITEMS: usize = 46;
 
 /// Children of an inner node.
-pub(super) const CHILDREN: usize = 40;
+pub(super) const CHILDREN: usize = 39;
 
-const LEAF_KEYS: usize = 48;
-const INNER_KEYS: usize = 40;
 const VALUE_BYTES: usize = 6;
 
 /// The order-preserving form of a block number as a signed number.
@@ -37,20 +36,9 @@ pub(super) fn unbias(key: i32) -> u32 {
     key.cast_unsigned() ^ 0x8000_0000
 }
 
-/// Number of keys at or below `probe`; the keys ascend.
-#[inline(always)]
-#[expect(
-    clippy::inline_always,
-    reason = "so that it is compiled for the caller's vector width"
-)]
-fn rank<const N: usize>(keys: &[i32; N], probe: i32) -> usize {
-    let below: i32 = keys.iter().map(|&key| i32::from(key <= probe)).sum();
-    below.cast_unsigned() as usize
-}
-
 #[repr(C, align(64))]
 pub(super) struct Leaf {
-    keys: [i32; LEAF_KEYS],
+    keys: [i32; KEYS],
     marks: AtomicU64,
     items: u8,
     /// Items of which something is known.
@@ -64,7 +52,7 @@ pub(super) struct Leaf {
 
 #[repr(C, align(64))]
 pub(super) struct Inner {
-    keys: [i32; INNER_KEYS],
+    keys: [i32; KEYS],
     count: u64,
     links: [AtomicPtr<Node>; CHILDREN],
 }
@@ -89,7 +77,7 @@ impl Leaf {
     pub(super) unsafe fn build(node: NodePtr, items: &[Item]) {
         debug_assert!(!items.is_empty() && items.len() <= LEAF_ITEMS);
         let mut leaf = Self {
-            keys: [i32::MAX; LEAF_KEYS],
+            keys: [i32::MAX; KEYS],
             marks: AtomicU64::new(0),
             items: 0,
             known: 0,
@@ -139,14 +127,18 @@ impl Leaf {
         (u32::from(self.known), u32::from(self.kept))
     }
 
-    /// Index of the item that covers `probe`.
+    /// Index of the item that covers `probe`, which is at or above the first key.
+    ///
+    /// # Safety
+    /// The processor has the instructions of the width.
     #[inline(always)]
     #[expect(
         clippy::inline_always,
-        reason = "so that it is compiled for the caller's vector width"
+        reason = "so that it is compiled into each search"
     )]
-    pub(super) fn index(&self, probe: i32) -> usize {
-        rank(&self.keys, probe).saturating_sub(1)
+    pub(super) unsafe fn index<W: Width>(&self, probe: i32) -> usize {
+        // SAFETY: as the caller says.
+        unsafe { W::rank(&self.keys, probe) }.wrapping_sub(1)
     }
 
     /// The item's run, as far as the leaf knows.
@@ -176,10 +168,12 @@ impl Leaf {
 
     /// Whether the item exists and covers `probe`.
     #[inline]
+    #[expect(
+        clippy::indexing_slicing,
+        reason = "the item exists, and there is a key after the last"
+    )]
     pub(super) fn holds(&self, at: usize, probe: i32, leaf_end: i32) -> bool {
-        at < self.len()
-            && matches!(self.keys.get(at..at + 2), Some(&[start, end])
-                if start <= probe && probe < end.min(leaf_end))
+        at < self.len() && self.keys[at] <= probe && probe < self.keys[at + 1].min(leaf_end)
     }
 
     /// Fetches the lines that an answer about the item needs besides the keys.
@@ -244,7 +238,8 @@ impl Leaf {
 
     /// Number of items that begin at or before `key`.
     pub(super) fn up_to(&self, key: u32) -> usize {
-        rank(&self.keys, bias(key)).min(self.len())
+        // SAFETY: the baseline needs nothing.
+        unsafe { Baseline::rank(&self.keys, bias(key)) }.min(self.len())
     }
 
     /// Number of items that begin before `key`.
@@ -261,7 +256,7 @@ impl Inner {
     pub(super) unsafe fn build(node: NodePtr, children: &[(u32, NodePtr)]) {
         debug_assert!(!children.is_empty() && children.len() <= CHILDREN);
         let mut inner = Self {
-            keys: [i32::MAX; INNER_KEYS],
+            keys: [i32::MAX; KEYS],
             count: children.len() as u64,
             links: [const { AtomicPtr::new(std::ptr::null_mut()) }; CHILDREN],
         };
@@ -282,17 +277,21 @@ impl Inner {
 
     /// Index of the child that covers `probe`, and the first block after it (biased; the largest
     /// number for the last child).
+    ///
+    /// # Safety
+    /// The processor has the instructions of the width.
     #[inline(always)]
     #[expect(
         clippy::inline_always,
-        reason = "so that it is compiled for the caller's vector width"
+        reason = "so that it is compiled into each search"
     )]
     #[expect(
         clippy::indexing_slicing,
-        reason = "at is at most INNER_KEYS - 1, since the last key is padding"
+        reason = "clamped to the last child, and there are more keys"
     )]
-    pub(super) fn child(&self, probe: i32) -> (usize, i32) {
-        let at = rank(&self.keys, probe).min(INNER_KEYS - 1);
+    pub(super) unsafe fn child<W: Width>(&self, probe: i32) -> (usize, i32) {
+        // SAFETY: as the caller says.
+        let at = unsafe { W::rank(&self.keys, probe) }.min(CHILDREN - 1);
         (at, self.keys[at])
     }
 

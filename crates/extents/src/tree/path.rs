@@ -1,6 +1,7 @@
 //! The way from the root to a leaf, as the writer takes it.
 
 use super::node::{CHILDREN, Inner, Leaf, bias, unbias};
+use super::width::Baseline;
 use super::{HEIGHT_MASK, Root};
 use crate::arena::NodePtr;
 
@@ -87,7 +88,8 @@ impl<'a> Path<'a> {
         for slot in steps.iter_mut().take(root.height).rev() {
             // SAFETY: above height 0 there are inner nodes, and only the writer frees them.
             let inner = unsafe { InnerRef::new(node) };
-            let (at, next) = inner.read.child(bias(lblk));
+            // SAFETY: the baseline needs nothing.
+            let (at, next) = unsafe { inner.read.child::<Baseline>(bias(lblk)) };
             debug_assert!(at < CHILDREN);
             end = end.min(unbias(next));
             node = inner.child(at);

@@ -4,59 +4,52 @@
 //! taken where the processor has it.
 
 use super::node::{Inner, Leaf, bias, unbias};
+use super::width::{Width, for_each_width};
 use super::{Root, Tree};
 use crate::arena::{Node, NodePtr};
 use crate::pin::{Pin, pin};
 use crate::sync::{Ordering, fence};
+use crate::types::{Extent, Status};
 use crate::value::Run;
 
 /// Searches that are under way together in [`Tree::runs_at`].
 pub(crate) const BATCH: usize = 16;
 
-/// Runs `$body` in a form compiled for AVX2 if the processor has it.
-macro_rules! widest {
-    (fn $name:ident($($arg:ident: $type:ty),*) $(-> $ret:ty)? = $body:ident) => {
-        #[inline]
-        pub(super) fn $name($($arg: $type),*) $(-> $ret)? {
-            #[cfg(all(target_arch = "x86_64", not(miri)))]
-            {
-                #[target_feature(enable = "avx2")]
-                fn wide($($arg: $type),*) $(-> $ret)? {
-                    $body($($arg),*)
-                }
-                if std::arch::is_x86_feature_detected!("avx2") {
-                    // SAFETY: the processor has AVX2, asked just now.
-                    return unsafe { wide($($arg),*) };
-                }
-            }
-            $body($($arg),*)
-        }
-    };
-}
-
-widest!(fn find(root: Root, lblk: u32, mark: bool) -> Run = find_narrow);
-widest!(fn find_place(root: Root, lblk: u32) -> (NodePtr, i32, usize) = find_place_narrow);
-widest!(fn find_batch(root: Root, lblks: &[u32], mark: bool, runs: &mut [Run; BATCH]) = find_batch_narrow);
+for_each_width!(
+    /// The run of a block. The caller is pinned, or is the writer.
+    fn find(root: Root, lblk: u32, mark: bool) -> Run = find_with
+);
+for_each_width!(
+    /// The leaf of a block, its end and the index of the block's run. The caller is pinned.
+    fn find_place(root: Root, lblk: u32) -> (NodePtr, i32, usize) = find_place_with
+);
+for_each_width!(
+    /// The runs of up to `BATCH` blocks. The caller is pinned.
+    fn find_batch(root: Root, lblks: &[u32], mark: bool, runs: &mut [Run; BATCH]) = find_batch_with
+);
 
 /// The leaf that covers `probe`, and the first block after it.
 ///
 /// # Safety
-/// The caller is pinned since before it read `root`, or is the tree's writer.
+/// The caller is pinned since before it read `root`, or is the tree's writer; the processor has
+/// the instructions of the width.
 #[inline(always)]
 #[expect(
     clippy::inline_always,
     reason = "so that it is compiled for the caller's vector width"
 )]
-unsafe fn descend<'a>(root: Root, probe: i32) -> (&'a Leaf, i32) {
+unsafe fn descend<'a, W: Width>(root: Root, probe: i32) -> (&'a Leaf, i32) {
     let mut node = root.node.as_ptr();
     let mut end = i32::MAX;
     for _ in 0..root.height {
         // SAFETY: above height 0 there are inner nodes; reachable, hence not freed while pinned.
         let inner = unsafe { &*node.cast::<Inner>() };
-        let (at, next) = inner.child(probe);
+        // SAFETY: as the caller says.
+        let (at, next) = unsafe { inner.child::<W>(probe) };
         end = end.min(next);
         node = inner.link(at);
     }
+    prefetch_values(node);
     // SAFETY: at height 0 there are leaves; reachable, hence not freed while pinned.
     (unsafe { &*node.cast::<Leaf>() }, end)
 }
@@ -73,12 +66,8 @@ fn run_in(leaf: &Leaf, leaf_end: i32, at: usize, mark: bool) -> Run {
     } else {
         leaf.is_marked(at)
     };
-    Run {
-        start: unbias(found.start),
-        end: unbias(found.end.min(leaf_end)),
-        value: found.value,
-        referenced,
-    }
+    let (start, end) = (unbias(found.start), unbias(found.end.min(leaf_end)));
+    Run::new(start, end, found.value, referenced)
 }
 
 #[inline(always)]
@@ -86,11 +75,13 @@ fn run_in(leaf: &Leaf, leaf_end: i32, at: usize, mark: bool) -> Run {
     clippy::inline_always,
     reason = "so that it is compiled for the caller's vector width"
 )]
-fn find_narrow(root: Root, lblk: u32, mark: bool) -> Run {
+unsafe fn find_with<W: Width>(root: Root, lblk: u32, mark: bool) -> Run {
     let probe = bias(lblk);
     // SAFETY: every caller of `find` is pinned or is the writer.
-    let (leaf, end) = unsafe { descend(root, probe) };
-    run_in(leaf, end, leaf.index(probe), mark)
+    let (leaf, end) = unsafe { descend::<W>(root, probe) };
+    // SAFETY: as the caller says.
+    let at = unsafe { leaf.index::<W>(probe) };
+    run_in(leaf, end, at, mark)
 }
 
 #[inline(always)]
@@ -98,11 +89,13 @@ fn find_narrow(root: Root, lblk: u32, mark: bool) -> Run {
     clippy::inline_always,
     reason = "so that it is compiled for the caller's vector width"
 )]
-fn find_place_narrow(root: Root, lblk: u32) -> (NodePtr, i32, usize) {
+unsafe fn find_place_with<W: Width>(root: Root, lblk: u32) -> (NodePtr, i32, usize) {
     let probe = bias(lblk);
     // SAFETY: every caller of `find_place` is pinned or is the writer.
-    let (leaf, end) = unsafe { descend(root, probe) };
-    (std::ptr::NonNull::from(leaf).cast(), end, leaf.index(probe))
+    let (leaf, end) = unsafe { descend::<W>(root, probe) };
+    // SAFETY: as the caller says.
+    let at = unsafe { leaf.index::<W>(probe) };
+    (std::ptr::NonNull::from(leaf).cast(), end, at)
 }
 
 /// Level by level for all blocks, so that their cache misses overlap.
@@ -115,7 +108,12 @@ fn find_place_narrow(root: Root, lblk: u32) -> (NodePtr, i32, usize) {
     clippy::indexing_slicing,
     reason = "lanes are below BATCH, the length of each array"
 )]
-fn find_batch_narrow(root: Root, lblks: &[u32], mark: bool, runs: &mut [Run; BATCH]) {
+unsafe fn find_batch_with<W: Width>(
+    root: Root,
+    lblks: &[u32],
+    mark: bool,
+    runs: &mut [Run; BATCH],
+) {
     let lanes = lblks.len().min(BATCH);
     let mut nodes = [root.node.as_ptr(); BATCH];
     let mut ends = [i32::MAX; BATCH];
@@ -123,7 +121,8 @@ fn find_batch_narrow(root: Root, lblks: &[u32], mark: bool, runs: &mut [Run; BAT
         for lane in 0..lanes {
             // SAFETY: as in `descend`; every caller of `find_batch` is pinned.
             let inner = unsafe { &*nodes[lane].cast::<Inner>() };
-            let (at, next) = inner.child(bias(lblks[lane]));
+            // SAFETY: as the caller says.
+            let (at, next) = unsafe { inner.child::<W>(bias(lblks[lane])) };
             ends[lane] = ends[lane].min(next);
             nodes[lane] = inner.link(at);
             prefetch_keys(nodes[lane]);
@@ -133,7 +132,8 @@ fn find_batch_narrow(root: Root, lblks: &[u32], mark: bool, runs: &mut [Run; BAT
     for lane in 0..lanes {
         // SAFETY: as above, and at height 0 there are leaves.
         let leaf = unsafe { &*nodes[lane].cast::<Leaf>() };
-        places[lane] = leaf.index(bias(lblks[lane]));
+        // SAFETY: as the caller says.
+        places[lane] = unsafe { leaf.index::<W>(bias(lblks[lane])) };
         leaf.prefetch(places[lane]);
     }
     for lane in 0..lanes {
@@ -149,6 +149,16 @@ fn find_batch_narrow(root: Root, lblks: &[u32], mark: bool, runs: &mut [Run; BAT
 fn prefetch_keys(node: *mut Node) {
     let line = node.cast::<u8>();
     for offset in [0, 64, 128] {
+        prefetch(line.wrapping_add(offset));
+    }
+}
+
+/// Fetches the lines of a leaf behind its keys, while those are fetched and compared.
+#[inline(always)]
+#[expect(clippy::inline_always, reason = "a few instructions")]
+fn prefetch_values(node: *mut Node) {
+    let line = node.cast::<u8>();
+    for offset in [192, 256, 320, 384, 448] {
         prefetch(line.wrapping_add(offset));
     }
 }
@@ -171,82 +181,99 @@ pub(super) fn run_at(root: Root, _: &Pin, lblk: u32, mark: bool) -> Run {
 
 /// Where a search ended, to go on from there as long as the map has not changed.
 pub(crate) struct Place {
+    /// The tree's version then; odd for nowhere, since nothing is found during a publication.
     version: u64,
+    /// The last answer, marked, if something is known there; else of no length.
+    extent: Extent,
     leaf: NodePtr,
     leaf_end: i32,
     at: usize,
-    run: Run,
+}
+
+impl Place {
+    pub(crate) fn nowhere() -> Self {
+        Self {
+            version: 1,
+            extent: Extent {
+                lblk: 0,
+                len: 0,
+                status: Status::Hole,
+                referenced: false,
+            },
+            leaf: NodePtr::dangling(),
+            leaf_end: 0,
+            at: 0,
+        }
+    }
+
+    fn remember(&mut self, at: usize, run: Run) {
+        self.at = at;
+        // The next answer from here is of an entry that has been looked up.
+        match run.extent() {
+            Some(extent) => {
+                self.extent = Extent {
+                    referenced: true,
+                    ..extent
+                };
+            }
+            None => self.extent.len = 0,
+        }
+    }
 }
 
 impl Tree {
-    /// The run that contains `lblk`, starting from where the last search ended.
+    /// The answer at `place` if it holds for `lblk`, too, and still stands.
     #[inline]
-    pub(crate) fn run_from(&self, place: &mut Option<Place>, lblk: u32, mark: bool) -> Run {
-        if let Some(place) = place
-            && self.version.load(Ordering::Acquire) == place.version
-        {
-            let run = &mut place.run;
-            let settled = run.referenced || !mark || !run.value.is_known();
-            if run.start <= lblk && lblk < run.end && settled {
-                return *run;
-            }
-            if let Some(run) = self.run_beside(place, lblk, mark) {
+    pub(crate) fn same_run(&self, place: &Place, lblk: u32) -> Option<Extent> {
+        let inside = lblk.wrapping_sub(place.extent.lblk) < place.extent.len;
+        let stands = self.version.load(Ordering::Acquire) == place.version;
+        (inside && stands).then_some(place.extent)
+    }
+
+    /// The run that contains `lblk`, marked, starting from where the last search ended.
+    pub(crate) fn run_from(&self, place: &mut Place, lblk: u32) -> Run {
+        let pin = pin();
+        // The version is read under the pin: if it is still that of the place, the leaf was not
+        // unlinked before the pin, so it is not freed during it.
+        if self.version.load(Ordering::Acquire) == place.version {
+            // SAFETY: not freed, as just said.
+            let leaf = unsafe { place.leaf.cast::<Leaf>().as_ref() };
+            let probe = bias(lblk);
+            let next = place.at + 1;
+            let at = if leaf.holds(next, probe, place.leaf_end) {
+                Some(next)
+            } else if probe < place.leaf_end && leaf.covers(probe) {
+                Some(leaf.up_to(lblk).saturating_sub(1))
+            } else {
+                None
+            };
+            if let Some(at) = at {
+                let run = run_in(leaf, place.leaf_end, at, true);
+                place.remember(at, run);
                 return run;
             }
         }
-        self.run_anew(place, lblk, mark)
+        self.run_anew(place, &pin, lblk)
     }
 
-    /// In the same leaf, if the map is still as it was when the place was found.
-    #[inline]
-    fn run_beside(&self, place: &mut Place, lblk: u32, mark: bool) -> Option<Run> {
-        let _pin = pin();
-        // The version is read again under the pin: if it is still the same, the leaf was not
-        // unlinked before the pin, so it is not freed during it.
-        if self.version.load(Ordering::Acquire) != place.version {
-            return None;
-        }
-        // SAFETY: not freed, as just said.
-        let leaf = unsafe { place.leaf.cast::<Leaf>().as_ref() };
-        let probe = bias(lblk);
-        if probe >= place.leaf_end || !leaf.covers(probe) {
-            return None;
-        }
-        let next = place.at + 1;
-        let at = if leaf.holds(next, probe, place.leaf_end) {
-            next
-        } else {
-            leaf.index(probe)
-        };
-        let run = run_in(leaf, place.leaf_end, at, mark);
-        place.remember(at, run, mark);
-        Some(run)
-    }
-
-    fn run_anew(&self, place: &mut Option<Place>, lblk: u32, mark: bool) -> Run {
-        let _pin = pin();
+    fn run_anew(&self, place: &mut Place, pin: &Pin, lblk: u32) -> Run {
         let version = self.version.load(Ordering::Acquire);
         let Some(root) = self.root().filter(|_| version & 1 == 0) else {
-            *place = None;
-            return self.run_at(lblk, mark);
+            *place = Place::nowhere();
+            return self.pinned_run_at(pin, lblk, true);
         };
         let (node, leaf_end, at) = find_place(root, lblk);
         // SAFETY: found under the pin.
         let leaf = unsafe { node.cast::<Leaf>().as_ref() };
-        let run = run_in(leaf, leaf_end, at, mark);
+        let run = run_in(leaf, leaf_end, at, true);
         fence(Ordering::Acquire);
         if self.version.load(Ordering::Relaxed) == version {
-            let mut new = Place {
-                version,
-                leaf: node,
-                leaf_end,
-                at,
-                run,
-            };
-            new.remember(at, run, mark);
-            *place = Some(new);
+            place.version = version;
+            place.leaf = node;
+            place.leaf_end = leaf_end;
+            place.remember(at, run);
         } else {
-            *place = None;
+            *place = Place::nowhere();
         }
         run
     }
@@ -261,14 +288,5 @@ impl Tree {
                 }
             }
         }
-    }
-}
-
-impl Place {
-    fn remember(&mut self, at: usize, run: Run, mark: bool) {
-        self.at = at;
-        self.run = run;
-        // The next answer from here is of an entry that has been looked up, if that leaves a mark.
-        self.run.referenced |= mark && run.value.is_known();
     }
 }

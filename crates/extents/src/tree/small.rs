@@ -54,12 +54,7 @@ impl Small {
     /// The caller checks that the version did not change meanwhile.
     #[inline]
     pub(super) fn run_at(&self, version: u64, lblk: u32) -> (Run, Option<u32>) {
-        let mut unknown = Run {
-            start: 0,
-            end: u32::MAX,
-            value: Value::UNKNOWN,
-            referenced: false,
-        };
+        let mut unknown = Run::unknown(0, u32::MAX);
         let bits = 4 * u32::from(version & 2 != 0)..;
         for (bit, words) in bits.zip(self.buffer(version).chunks_exact(2)) {
             let [ends, value] = words else { break };
@@ -73,13 +68,7 @@ impl Small {
             }
             if lblk < end {
                 let value = Value::from_word(value.load(Ordering::Relaxed));
-                let run = Run {
-                    start,
-                    end,
-                    value,
-                    referenced: false,
-                };
-                return (run, Some(bit));
+                return (Run::new(start, end, value, false), Some(bit));
             }
             unknown.start = end;
         }

@@ -253,8 +253,8 @@ impl Tree {
             let run = super::seek::find(root, at, false);
             items.push(Item {
                 key: run.start,
-                value: run.value,
-                referenced: run.referenced,
+                value: run.value(),
+                referenced: run.referenced(),
             });
             if run.end == u32::MAX {
                 break;

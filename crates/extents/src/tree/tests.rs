@@ -130,7 +130,7 @@ fn compare(tree: &Tree, blocks: &Blocks) {
             assert_eq!(run.end as usize, expected.end, "block {at}");
         }
         assert_eq!(
-            (run.value, run.referenced),
+            (run.value(), run.referenced()),
             blocks.0[at as usize],
             "block {at}"
         );

@@ -54,7 +54,12 @@ pub(crate) fn extent(e: cairn_extents::Extent) -> Answer {
         return None;
     };
     let delta = p.wrapping_sub(u64::from(e.lblk));
-    answer(e.lblk, e.end(), delta, matches!(e.status, Status::Written(_)))
+    answer(
+        e.lblk,
+        e.end(),
+        delta,
+        matches!(e.status, Status::Written(_)),
+    )
 }
 
 impl Contender for Cairn {

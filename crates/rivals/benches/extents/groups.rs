@@ -19,18 +19,52 @@ const STD: &str = "std RwLock<RangeMap>";
 const PARKING: &str = "parking_lot RwLock<RangeMap>";
 const CAIRN: &str = "cairn lookup";
 
+const LARGE: usize = 1_000_000;
+const BATCHED: &str = "batched lookup, 1M";
+const SEQUENTIAL: [(&str, u32); 2] = [
+    ("sequential lookup, every block, 1M", 1),
+    ("sequential lookup, every 16th block, 1M", 16),
+];
+const BESIDE: &str = "random lookup beside a writer, 1M";
+const OVERRIDE: &str = "small override, 1M";
+const PUNCH: &str = "wide punch, per extent, 1M";
+
+fn lookup_name(size: &str) -> String {
+    format!("random lookup, {size}")
+}
+
 pub(crate) fn fill(bench: &mut Bench, huge_pages: bool) {
-    for (name, n) in [("10k", 10_000), ("100k", 100_000), ("1M", 1_000_000)] {
-        let set = Set::new(n, huge_pages);
-        lookups(bench, name, &set);
-        if n == 1_000_000 {
-            batches(bench, &set);
-            sequences(bench, &set);
-            beside_a_writer(bench, &set);
-            overrides(bench, n, huge_pages);
-            punches(bench, n, huge_pages);
+    let filter = bench.options().filter.clone().unwrap_or_default();
+    let wanted = |group: &str| group.contains(&filter);
+    for (name, n) in [("10k", 10_000), ("100k", 100_000)] {
+        if wanted(&lookup_name(name)) {
+            lookups(bench, name, &Set::new(n, huge_pages));
         }
     }
+    let names = [
+        &lookup_name("1M"),
+        BATCHED,
+        SEQUENTIAL[0].0,
+        SEQUENTIAL[1].0,
+        BESIDE,
+    ];
+    if names.into_iter().any(wanted) {
+        let set = Set::new(LARGE, huge_pages);
+        lookups(bench, "1M", &set);
+        batches(bench, &set);
+        sequences(bench, &set);
+        beside_a_writer(bench, &set);
+    }
+    if wanted(OVERRIDE) {
+        overrides(bench, LARGE, huge_pages);
+    }
+    if wanted(PUNCH) {
+        punches(bench, LARGE, huge_pages);
+    }
+}
+
+fn hit(found: Option<cairn_extents::Lookup>) -> Option<u64> {
+    extent(found?.extent)
 }
 
 /// The same runs in every map.
@@ -103,31 +137,40 @@ fn random_arm(
 }
 
 fn lookups(bench: &mut Bench, name: &str, set: &Set) {
-    let group_name = format!("random lookup, {name}");
+    let group_name = lookup_name(name);
     let group = bench.group(&group_name, &[1, 2]);
     let random = crate::workload::shuffled(&set.runs);
     let (std, parking, cairn) = (set.std.clone(), set.parking.clone(), set.cairn.clone());
     random_arm(group, STD, set.blocks, move |l| std.find(l));
     random_arm(group, PARKING, set.blocks, move |l| parking.find(l));
     let nodit: Arc<Std<Nodit>> = filled(std_lock(), &random);
-    random_arm(group, "std RwLock<NoditMap>", set.blocks, move |l| nodit.find(l));
+    random_arm(group, "std RwLock<NoditMap>", set.blocks, move |l| {
+        nodit.find(l)
+    });
     let by_hand: Arc<Std<ByHand>> = filled(std_lock(), &random);
-    random_arm(group, "std RwLock<BTreeMap>", set.blocks, move |l| by_hand.find(l));
+    random_arm(group, "std RwLock<BTreeMap>", set.blocks, move |l| {
+        by_hand.find(l)
+    });
     let scc = SccTree::of(&random);
     random_arm(group, "scc::TreeIndex", set.blocks, move |l| scc.find(l));
     let concurrent = Concurrent::of(&random);
-    random_arm(group, "concurrent-map", set.blocks, move |l| concurrent.find(l));
+    random_arm(group, "concurrent-map", set.blocks, move |l| {
+        concurrent.find(l)
+    });
     random_arm(group, CAIRN, set.blocks, move |l| cairn.find(l));
     let cairn = set.cairn.clone();
-    random_arm(group, "cairn containing (not counted)", set.blocks, move |l| {
-        extent(cairn.map.containing(l)?)
-    });
+    random_arm(
+        group,
+        "cairn containing (not counted)",
+        set.blocks,
+        move |l| extent(cairn.map.containing(l)?),
+    );
     let (cairn, blocks) = (set.cairn.clone(), set.blocks);
     group.arm("cairn reader (one pin for many)", move |_, n| {
         let reader = cairn.map.reader();
         with_random(|random| {
             for _ in 0..n {
-                black_box(reader.lookup(random.below(blocks)));
+                black_box(hit(reader.lookup(random.below(blocks))));
             }
         });
     });
@@ -150,7 +193,7 @@ fn lookups(bench: &mut Bench, name: &str, set: &Set) {
 }
 
 fn batches(bench: &mut Bench, set: &Set) {
-    let name = "batched lookup, 1M";
+    let name = BATCHED;
     let group = bench.group(name, &[1]);
     for (arm, map) in [
         (STD, set.std.clone() as Arc<dyn Contender>),
@@ -171,7 +214,9 @@ fn batches(bench: &mut Bench, set: &Set) {
                     *lblk = random.below(blocks);
                 }
                 cairn.map.lookup_many(&asked[..part], &mut found[..part]);
-                black_box(&found);
+                for &answer in &found[..part] {
+                    black_box(hit(answer));
+                }
                 left -= part;
             }
         });
@@ -184,10 +229,7 @@ fn batches(bench: &mut Bench, set: &Set) {
 
 /// An arm that goes through the file from front to back, each thread from where it was.
 fn sequences(bench: &mut Bench, set: &Set) {
-    for (name, step) in [
-        ("sequential lookup, every block", 1),
-        ("sequential lookup, every 16th block", 16),
-    ] {
+    for (name, step) in SEQUENTIAL {
         let blocks = set.blocks;
         let walk = move |at: &AtomicUsize, n: u64, mut find: Box<dyn FnMut(u32) + '_>| {
             let mut lblk = at.load(Ordering::Relaxed) as u32;
@@ -216,7 +258,7 @@ fn sequences(bench: &mut Bench, set: &Set) {
         let (cairn, at) = (set.cairn.clone(), AtomicUsize::new(0));
         group.arm("cairn cursor", move |_, n| {
             let mut cursor = cairn.map.cursor();
-            walk(&at, n, Box::new(|l| _ = black_box(cursor.lookup(l))));
+            walk(&at, n, Box::new(|l| _ = black_box(hit(cursor.lookup(l)))));
         });
         for rival in [STD, PARKING] {
             let what = format!("{name}: cursor faster than {rival}");
@@ -228,10 +270,14 @@ fn sequences(bench: &mut Bench, set: &Set) {
 /// One reader is measured; the other thread keeps a pace of 100 000 steps a second, which are
 /// updates or nothing.
 fn beside_a_writer(bench: &mut Bench, set: &Set) {
-    let name = "random lookup beside a writer, 1M";
+    let name = BESIDE;
     let group = bench.group(name, &[2]);
     for (arm, updates, map) in [
-        ("cairn, idle beside it", false, set.cairn.clone() as Arc<dyn Contender>),
+        (
+            "cairn, idle beside it",
+            false,
+            set.cairn.clone() as Arc<dyn Contender>,
+        ),
         ("cairn, 100k updates/s beside it", true, set.cairn.clone()),
         ("RangeMap, idle beside it", false, set.std.clone()),
         ("RangeMap, 100k updates/s beside it", true, set.std.clone()),
@@ -278,7 +324,7 @@ fn touch(map: &dyn Contender, runs: &[Run], at: usize) {
 fn overrides(bench: &mut Bench, n: usize, huge_pages: bool) {
     let runs = Arc::new(runs(n));
     let random = crate::workload::shuffled(&runs);
-    let name = "small override, 1M";
+    let name = OVERRIDE;
     let group = bench.group(name, &[1]);
     let cairn = filled(Cairn::new(huge_pages), &random);
     let std: Arc<Std<Ranges>> = filled(std_lock(), &random);
@@ -330,7 +376,7 @@ const WIDE: usize = 4096;
 /// each sample, untimed.
 fn punches(bench: &mut Bench, n: usize, huge_pages: bool) {
     let runs = Arc::new(runs(n));
-    let name = "wide punch, per extent, 1M";
+    let name = PUNCH;
     let group = bench.group(name, &[1]);
     let std: Arc<Std<Ranges>> = filled(std_lock(), &runs);
     let nodit: Arc<Std<Nodit>> = filled(std_lock(), &runs);

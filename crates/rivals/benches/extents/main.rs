@@ -16,14 +16,35 @@ mod groups;
 mod memory;
 mod workload;
 
+use std::io::{self, Write as _};
 use std::process::ExitCode;
+use std::time::Duration;
 
-use cairn_rivals::Bench;
+use cairn_rivals::{Bench, Options};
 
 fn main() -> ExitCode {
     let huge_pages = memory::with_huge_pages();
-    Bench::main("extents", |bench| {
-        memory::report(huge_pages, bench.options());
-        groups::fill(bench, huge_pages);
-    })
+    let mut options = match Options::from_args() {
+        Ok(options) => options,
+        Err(message) => return fail(&message),
+    };
+    if options.sample == Options::default().sample {
+        // Every sample begins with the caches that another arm left. Large maps need a while to
+        // be as warm as they get.
+        options.sample = Duration::from_millis(8);
+        options.rounds = options.rounds.min(60);
+    }
+    memory::report(huge_pages, &options);
+    let mut bench = Bench::new("extents", options);
+    groups::fill(&mut bench, huge_pages);
+    match bench.run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
+        Err(error) => fail(&format!("report: {error}")),
+    }
+}
+
+fn fail(message: &str) -> ExitCode {
+    let _ = writeln!(io::stderr(), "extents: {message}");
+    ExitCode::from(2)
 }

@@ -77,7 +77,11 @@ pub(crate) fn report(huge_pages: bool, options: &Options) {
     if options.filter.is_some() {
         return;
     }
-    let extents = if options.rounds < 10 { 50_000 } else { 1_000_000 };
+    let extents = if options.rounds < 10 {
+        50_000
+    } else {
+        1_000_000
+    };
     let appended = runs(extents);
     let random = shuffled(&appended);
     let cairn = |runs: &[Run]| {
@@ -98,8 +102,16 @@ pub(crate) fn report(huge_pages: bool, options: &Options) {
             plain::<RangeMap<u32, (u64, bool)>>(&random),
             plain::<RangeMap<u32, (u64, bool)>>(&appended),
         ),
-        ("NoditMap", plain::<Nodit>(&random), plain::<Nodit>(&appended)),
-        ("BTreeMap", plain::<ByHand>(&random), plain::<ByHand>(&appended)),
+        (
+            "NoditMap",
+            plain::<Nodit>(&random),
+            plain::<Nodit>(&appended),
+        ),
+        (
+            "BTreeMap",
+            plain::<ByHand>(&random),
+            plain::<ByHand>(&appended),
+        ),
     ];
     let mut out = io::stdout().lock();
     let _ = writeln!(

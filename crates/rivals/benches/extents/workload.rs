@@ -14,7 +14,10 @@ pub(crate) struct Run {
 impl Run {
     /// What an interval map keeps: equal for neighbours that are one run.
     pub(crate) fn value(&self) -> (u64, bool) {
-        (self.physical.wrapping_sub(u64::from(self.lblk)), self.written)
+        (
+            self.physical.wrapping_sub(u64::from(self.lblk)),
+            self.written,
+        )
     }
 }
 

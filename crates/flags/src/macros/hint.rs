@@ -21,8 +21,9 @@ macro_rules! __state_bit_hint {
                     "call changed it.")]
                 ///
                 /// # Ordering
-                /// Clear: a relaxed load and a relaxed RMW. Set: the load alone. Orders nothing in
-                /// either case: losing the set to a concurrent clear must be harmless.
+                /// Clear: a relaxed load and a relaxed RMW. Set: the load alone, which leaves the
+                /// cache line shared (Linux 60f91826ca62). Orders nothing in either case: losing
+                /// the set to a concurrent clear must be harmless.
                 #[inline(always)]
                 pub fn [<set_ $stem>](&self) -> bool {
                     self.word.set_if_clear($Name::$B)
@@ -32,7 +33,7 @@ macro_rules! __state_bit_hint {
                 ///
                 /// # Ordering
                 /// One relaxed RMW, also when nothing changes; no order is promised, although some
-                /// processors give one.
+                /// processors give one (`set_bit()` of Linux, `Documentation/atomic_bitops.txt`).
                 #[inline(always)]
                 pub fn [<set_ $stem _always>](&self) {
                     self.word.set($Name::$B, $crate::__private::Ordering::Relaxed);
@@ -50,7 +51,8 @@ macro_rules! __state_bit_hint {
                 #[doc = concat!("Clears `", stringify!($B), "`, set or not.")]
                 ///
                 /// # Ordering
-                /// One relaxed RMW, also when nothing changes: orders nothing.
+                /// One relaxed RMW, also when nothing changes: orders nothing (`clear_bit()` of
+                /// Linux, which does not look first either).
                 #[inline(always)]
                 pub fn [<clear_ $stem>](&self) {
                     self.word.clear($Name::$B, $crate::__private::Ordering::Relaxed);

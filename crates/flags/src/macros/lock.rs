@@ -26,7 +26,8 @@ macro_rules! __state_bit_lock {
                 ///
                 /// # Ordering
                 /// Taken: a relaxed load, then an RMW with `Acquire`. Held by another: orders
-                /// nothing.
+                /// nothing, as there is nothing to be read (Linux 415d83249709 keeps that for locks
+                /// alone).
                 #[inline(always)]
                 pub fn [<try_ $stem>](&self) -> Option<$crate::BitGuard<'_, $Name, P, $n, $w>> {
                     self.word.try_lock::<$n, $w>()
@@ -44,7 +45,8 @@ macro_rules! __state_bit_lock {
                 #[doc = concat!("Releases `", stringify!($B), "` after its guard was leaked.")]
                 ///
                 /// # Ordering
-                /// One RMW with `Release`, also when it was not held.
+                /// One RMW with `Release`, also when it was not held. The same RMW tells of waiters
+                /// (Linux b91e1302ad9b).
                 ///
                 /// # Panics
                 /// In debug builds when it is not held, with the bit's name.
@@ -92,7 +94,7 @@ macro_rules! __state_bit_lock_blocking {
                 #[doc = concat!("Waits until `", stringify!($B), "` is free, without taking it.")]
                 ///
                 /// # Ordering
-                /// `Acquire` when it returns, whether it slept or not.
+                /// `Acquire` when it returns, whether it slept or not (Linux 8238b4579866).
                 #[inline]
                 pub fn [<wait_ $stem>](&self) {
                     self.word.wait_clear::<$n, $w>();

@@ -69,7 +69,8 @@ macro_rules! __state_bit_plain {
                 #[doc = concat!("Sets `", stringify!($B), "`; returns whether it was set before.")]
                 ///
                 /// # Ordering
-                /// One RMW with `order`, also when it was set before: never looks first.
+                /// One RMW with `order`, also when it was set before: never looks first, for callers
+                /// rely on the order of a failure (Linux 415d83249709).
                 #[inline(always)]
                 pub fn [<test_and_set_ $stem>](&self, order: $crate::__private::Ordering) -> bool {
                     self.word.test_and_set::<$n>(order)
@@ -78,7 +79,8 @@ macro_rules! __state_bit_plain {
                 #[doc = concat!("Clears `", stringify!($B), "`; returns whether it was set before.")]
                 ///
                 /// # Ordering
-                /// One RMW with `order`, also when it was clear before: never looks first.
+                /// One RMW with `order`, also when it was clear before: never looks first, for
+                /// callers rely on the order of a failure (Linux 415d83249709).
                 #[inline(always)]
                 pub fn [<test_and_clear_ $stem>](&self, order: $crate::__private::Ordering) -> bool {
                     self.word.test_and_clear::<$n>(order)

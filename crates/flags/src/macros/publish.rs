@@ -12,7 +12,8 @@ macro_rules! __state_bit_publish {
                     "publisher wrote before is visible.")]
                 ///
                 /// # Ordering
-                /// One acquire load, whatever it finds.
+                /// One acquire load, whatever it finds: without it a reader may see the bit and
+                /// stale data (Linux d4252071b97d).
                 #[inline(always)]
                 pub fn $stem(&self) -> bool {
                     self.word.contains_acquire($Name::$B)
@@ -23,7 +24,8 @@ macro_rules! __state_bit_publish {
                 ///
                 /// # Ordering
                 /// Clear: a relaxed load, then an RMW with `Release`. Set: the load alone, no
-                /// barrier; the first publisher released the data. The result acquires nothing.
+                /// barrier; the first publisher released the data (Linux 2f79cdfe58c1). The result
+                /// acquires nothing.
                 ///
                 /// # Panics
                 /// In debug builds when the bit was retracted meanwhile.
@@ -46,7 +48,8 @@ macro_rules! __state_bit_publish {
                 /// learns, in a way that orders (a lock, a channel), that the word is in use again.
                 ///
                 /// # Ordering
-                /// One RMW with `AcqRel`, also when nothing changes.
+                /// One RMW with `AcqRel`, also when nothing changes: the data is rewritten after
+                /// it.
                 ///
                 /// # Panics
                 /// In debug builds when a publisher was still at work.

@@ -23,7 +23,8 @@ macro_rules! __state_bit_work {
                 ///
                 /// # Ordering
                 /// Clear: a relaxed load, then an RMW with `AcqRel`. Set: a relaxed load, a full
-                /// barrier, a second look.
+                /// barrier, a second look: without the barrier the look may overtake the data, and
+                /// a cleaner in between loses it (Linux 1be62dc190eb).
                 #[inline(always)]
                 pub fn [<mark_ $stem>](&self) -> bool {
                     self.word.mark_work($Name::$B)
@@ -33,7 +34,8 @@ macro_rules! __state_bit_work {
                     "whether this call set it.")]
                 ///
                 /// # Ordering
-                /// One RMW with `AcqRel`, also when nothing changes. As sound as the other form.
+                /// One RMW with `AcqRel`, also when nothing changes, which orders it against every
+                /// take (Linux 415d83249709 on operations that fail). As sound as the other form.
                 #[inline(always)]
                 pub fn [<mark_ $stem _always>](&self) -> bool {
                     self.word.mark_work_always($Name::$B)
@@ -43,7 +45,8 @@ macro_rules! __state_bit_work {
                     "was set. What the markers wrote before is visible afterwards.")]
                 ///
                 /// # Ordering
-                /// One RMW with `AcqRel`, then a full barrier, also when nothing changes.
+                /// One RMW with `AcqRel`, then a full barrier, also when nothing changes: it pairs
+                /// with the marker's (Linux 1be62dc190eb).
                 #[inline(always)]
                 pub fn [<take_ $stem>](&self) -> bool {
                     !self.word.take_work($Name::$B).is_empty()

@@ -95,6 +95,10 @@ mod x86_64 {
             reason = "so that it is compiled into each search"
         )]
         unsafe fn rank(keys: &[i32; KEYS], probe: i32) -> usize {
+            #[expect(
+                clippy::cast_ptr_alignment,
+                reason = "only read by loads that take any alignment"
+            )]
             let start = keys.as_ptr().cast::<__m256i>();
             // SAFETY: the caller vouches for AVX2 and POPCNT; six vectors of eight are the keys.
             unsafe {
@@ -121,6 +125,10 @@ mod x86_64 {
             reason = "so that it is compiled into each search"
         )]
         unsafe fn rank(keys: &[i32; KEYS], probe: i32) -> usize {
+            #[expect(
+                clippy::cast_ptr_alignment,
+                reason = "only read by loads that take any alignment"
+            )]
             let start = keys.as_ptr().cast::<__m512i>();
             // SAFETY: the caller vouches for AVX-512F and POPCNT; three vectors of sixteen are
             // the keys.

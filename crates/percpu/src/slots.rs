@@ -15,14 +15,14 @@ use std::sync::atomic::{AtomicIsize, AtomicPtr, AtomicUsize, Ordering};
 use crate::protocol::once::OnceBox;
 use crate::protocol::view::View;
 use crate::slot::Slot;
-use crate::sys::hint::{likely_below, opaque};
+use crate::sys::hint::opaque;
 use crate::sys::rseq::Words;
-use crate::table::{MIN_OWNED, Table};
+use crate::table::Table;
 use crate::thread;
 
-/// Owned tables of at least this many slots are shown to the add; smaller ones, which take a builder to make,
+/// Owned tables with slots for all near threads are shown to the add; smaller ones, which take a builder to make,
 /// are used the slow way.
-const FLOOR: usize = thread::offset_of(MIN_OWNED);
+const FLOOR: usize = thread::offset_of(thread::NEAR);
 
 /// Nothing, then one table for as long as this lives.
 pub(crate) struct Slots<const L: usize> {
@@ -73,9 +73,10 @@ impl<const L: usize> Slots<L> {
     pub(crate) fn set(&self, built: Box<Table<L>>) -> &Table<L> {
         let table = self.table.set(built);
         let owned = table.owned();
-        let end = thread::offset_of(owned.len());
-        self.owned
-            .show(owned.as_ptr().cast_mut().wrapping_sub(1), end);
+        let before = owned.as_ptr().cast_mut().wrapping_sub(1);
+        if before.addr() > thread::FAR_BELOW * L {
+            self.owned.show(before, thread::offset_of(owned.len()));
+        }
         if let Some((area, id)) = table.area_offsets() {
             let cpus = table.slots();
             self.area[0].store(area, Ordering::Relaxed);
@@ -89,21 +90,19 @@ impl<const L: usize> Slots<L> {
     #[inline(always)]
     pub(crate) fn find(&self, word: usize) -> Found<'_, L> {
         let owned = self.owned.address();
-        let offset = thread::offset();
-        // The sum overflows exactly if there is nothing at `owned`: see `nothing`.
-        if owned.addr().checked_add(offset * L).is_some() {
-            if likely_below::<FLOOR>(offset) || offset < self.owned.limit() {
-                // Not `byte_add`: the address is that of the slot before the first.
-                let slot = opaque(owned.wrapping_byte_add(offset * L));
-                // SAFETY: it points into an allocation.
-                unsafe { std::hint::assert_unchecked(!slot.is_null()) };
-                // SAFETY: offsets count from the address in units of `size_of::<Slot<1>>()` bytes, of which a slot has
-                // L, the first being 1; below the limit they lead to a slot of the table, which is set
-                // before it is shown and lives as long as `self`; its words are atomics.
-                return Found::Own(unsafe { &*slot });
-            }
-            return Found::Neither;
+        let near = thread::near_offset().wrapping_mul(L);
+        // The sum overflows exactly if there is nothing at `owned` (see `nowhere`) or the thread is not near. The
+        // library marks that as unlikely, so that this is laid out straight.
+        if owned.addr().checked_add(near).is_some() {
+            // SAFETY: near offsets are below the floor.
+            return Found::Own(unsafe { slot_at(owned, near) });
         }
+        self.find_far(word)
+    }
+
+    /// The same for threads that are not near, and for slots that are not owned.
+    #[inline(always)]
+    fn find_far(&self, word: usize) -> Found<'_, L> {
         let cpus = self.cpus.address();
         if cpus.addr() != usize::MAX {
             let [area, id] = &self.area;
@@ -113,8 +112,31 @@ impl<const L: usize> Slots<L> {
             let words = unsafe { Words::of_slots(offsets, cpus, self.cpus.limit(), word) };
             return Found::PerCpu(words);
         }
+        let owned = self.owned.address();
+        let offset = thread::offset();
+        if owned.addr() != usize::MAX && offset < self.owned.limit() {
+            // SAFETY: there are slots, and the offset is below their limit.
+            return Found::Own(unsafe { slot_at(owned, offset * L) });
+        }
         Found::Neither
     }
+}
+
+/// The slot at an offset.
+///
+/// # Safety
+/// `owned` is shown by a view of slots that live for `'a`, and `offset` is L times an offset of a thread below the
+/// view's limit.
+#[inline(always)]
+unsafe fn slot_at<'a, const L: usize>(owned: *mut Slot<L>, offset: usize) -> &'a Slot<L> {
+    // Not `byte_add`: the address is that of the slot before the first.
+    let slot = opaque(owned.wrapping_byte_add(offset));
+    // SAFETY: it points into an allocation.
+    unsafe { std::hint::assert_unchecked(!slot.is_null()) };
+    // SAFETY: offsets count from the address in units of `size_of::<Slot<1>>()` bytes, of which a slot has L, the
+    // first being 1; below the limit they lead to a slot of the table, which is set before it is shown. Its
+    // words are atomics.
+    unsafe { &*slot }
 }
 
 /// The address that views start from: any offset of a thread added to it overflows, so that one addition both

@@ -11,7 +11,7 @@ use crate::sys::rseq::{self, Area, Words};
 use crate::{cpus, thread};
 
 /// Owned slots without a builder: enough for the CPUs, and for a small program's threads.
-pub(crate) const MIN_OWNED: usize = 16;
+const MIN_OWNED: usize = thread::NEAR;
 /// One overflow slot for this many slots.
 const SLOTS_PER_OVERFLOW: usize = 16;
 /// Shared words of a batched field: base, central, largest.

@@ -31,12 +31,24 @@ const FULL: u32 = u32::MAX - 2;
 static IDS: Registry<WORDS> =
     Registry::over([const { AtomicU64::new(0) }; WORDS], AtomicU32::new(0));
 
+/// Threads with lower ids find their slots in the shortest way: no table that is shown has fewer.
+pub(crate) const NEAR: usize = 16;
+
+/// The near offset of a thread that has none. Added to the address of slots it overflows, as every offset does
+/// when added to the address that stands for no slots, so that one addition answers both questions.
+const FAR: usize = usize::MAX - FAR_BELOW + 1;
+
+/// Slots at lower addresses than this, times their line pairs, would not make `FAR` overflow.
+pub(crate) const FAR_BELOW: usize = 4096;
+
 /// The next stripe hint.
 static HINTS: AtomicU32 = AtomicU32::new(1);
 
 thread_local! {
     /// The id plus 1, times `STRIDE`.
     static OFFSET: Cell<u32> = const { Cell::new(UNCLAIMED) };
+    /// The same for ids below `NEAR`, else `FAR`.
+    static NEAR_OFFSET: Cell<usize> = const { Cell::new(FAR) };
     /// Handles of this thread that still write to its slots.
     static LEASES: Cell<u32> = const { Cell::new(0) };
     /// The offset that outlived `GUARD` because of leases.
@@ -51,6 +63,7 @@ struct Guard;
 
 impl Drop for Guard {
     fn drop(&mut self) {
+        let _ = NEAR_OFFSET.try_with(|near| near.set(FAR));
         let offset = set(&OFFSET, GONE);
         if get(&LEASES, 0) > 0 {
             set(&LEASED, offset);
@@ -81,6 +94,12 @@ fn id_at(offset: u32) -> u32 {
     offset / STRIDE - 1
 }
 
+/// The caller's offset if its id is near, else a number that overflows. One load.
+#[inline(always)]
+pub(crate) fn near_offset() -> usize {
+    NEAR_OFFSET.try_with(Cell::get).unwrap_or(FAR)
+}
+
 /// Where the caller's slot is among slots of one line pair, or a number above all offsets. One load.
 #[inline(always)]
 pub(crate) fn offset() -> usize {
@@ -106,6 +125,9 @@ fn claim_offset() -> u32 {
         GONE
     };
     set(&OFFSET, offset);
+    if (id_at(offset) as usize) < NEAR {
+        let _ = NEAR_OFFSET.try_with(|near| near.set(offset as usize));
+    }
     offset
 }
 

@@ -10,6 +10,15 @@
     unsafe_code,
     reason = "a bench: nothing is exported, and a counting allocator cannot be written without"
 )]
+#![allow(
+    clippy::cast_possible_truncation,
+    clippy::indexing_slicing,
+    reason = "indices and sizes are the bench's own, far below 2^32"
+)]
+#![allow(
+    clippy::needless_for_each,
+    reason = "arms of one line are compared best on one line"
+)]
 
 mod contenders;
 mod groups;

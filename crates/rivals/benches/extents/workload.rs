@@ -38,7 +38,7 @@ impl Random {
 
     /// A number below `n`.
     pub(crate) fn below(&mut self, n: u32) -> u32 {
-        ((self.step() >> 32) * u64::from(n) >> 32) as u32
+        (((self.step() >> 32) * u64::from(n)) >> 32) as u32
     }
 }
 

@@ -69,8 +69,8 @@ fn a_dropped_sample_leaves_a_gap() {
         .iter()
         .map(|c| c.state)
         .collect();
-    use State::{Live, Missing};
-    assert_eq!(states, [Missing, Live, Live, Missing, Live]);
+    let (live, missing) = (State::Live, State::Missing);
+    assert_eq!(states, [missing, live, live, missing, live]);
 }
 
 #[test]

@@ -20,6 +20,7 @@ use crate::pattern::{AREA_BLOCKS, DIR_INO, DIRTIES, LOOKS, Pattern, SETS, TOUCHE
 use crate::policy::resolve;
 use crate::registry::{DEFAULT_ARMS, Registry};
 use crate::scenario::MAX_TASKS;
+use crate::summary::PolicySummary;
 use crate::switches::Switches;
 use crate::tasks::Buffers;
 
@@ -34,6 +35,9 @@ const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Time between two looks at whether the run is over.
 const LOOK: Duration = Duration::from_millis(10);
+
+/// Files that a task works on between two looks at the clock: far below a millisecond.
+const FILES_PER_LOOK: u64 = 64;
 
 /// Version of the data form.
 const SCHEMA_VERSION: u32 = 1;
@@ -140,7 +144,7 @@ pub struct CreatCloResult {
     /// The stack.
     pub stack: String,
     /// Policies and their arms.
-    pub policies: Vec<(String, String)>,
+    pub policies: Vec<PolicySummary>,
     /// Which part of the original load was run.
     pub part: String,
 }
@@ -153,8 +157,8 @@ impl CreatCloResult {
     pub fn write_text(&self, to: &mut dyn Write) -> io::Result<()> {
         writeln!(to, "{}", self.part)?;
         writeln!(to, "stack {}", self.stack)?;
-        for (policy, arm) in &self.policies {
-            writeln!(to, "policy {policy} {arm}")?;
+        for policy in &self.policies {
+            writeln!(to, "policy {} {}", policy.name, policy.arm)?;
         }
         writeln!(
             to,
@@ -266,7 +270,7 @@ fn choose(
     cache: &ExtentCache,
     switches: &Arc<Switches>,
     buffers: &Buffers,
-) -> Result<Vec<(String, String)>, LabError> {
+) -> Result<Vec<PolicySummary>, LabError> {
     let policies = load::policies(registry, cache, switches, Some(buffers));
     let infos: Vec<_> = policies.iter().map(|(info, _)| info.clone()).collect();
     let mut arms = vec![0; infos.len()];
@@ -284,8 +288,10 @@ fn choose(
         .zip(arms)
         .map(|((info, apply), arm)| {
             apply(arm);
-            let name = info.arms.get(arm).cloned().unwrap_or_default();
-            (info.name.clone(), name)
+            PolicySummary {
+                name: info.name.clone(),
+                arm: info.arms.get(arm).cloned().unwrap_or_default(),
+            }
         })
         .collect())
 }
@@ -308,6 +314,8 @@ struct Line {
     on: RwLock<bool>,
     ready: AtomicUsize,
     began: OnceLock<Instant>,
+    /// How long the race lasts, when time ends it.
+    duration: Option<Duration>,
 }
 
 /// Lets all tasks begin at once and waits for the last.
@@ -317,6 +325,7 @@ fn race(run: &CreatClo, patterns: Vec<Pattern<NoProbe>>) -> Result<Race, LabErro
         on: RwLock::new(false),
         ready: AtomicUsize::new(0),
         began: OnceLock::new(),
+        duration: run.duration,
     });
     let files = match run.duration {
         Some(_) => u64::MAX,
@@ -404,8 +413,14 @@ fn task(
     // A task's time is counted from the common start: with more tasks than cores it includes the wait
     // for one.
     let began = *line.began.get_or_init(Instant::now);
+    let until = line.duration.map(|d| began + d);
     let mut done = 0;
     while done < files && !stop.asked() {
+        // Thousands of tasks can keep the thread that waits for them off the cores, so each looks itself.
+        if done.is_multiple_of(FILES_PER_LOOK) && until.is_some_and(|at| Instant::now() >= at) {
+            stop.now();
+            break;
+        }
         held.triple().map_err(|e| e.to_string())?;
         done += 1;
     }
@@ -419,7 +434,7 @@ fn sum_up(
     run: &CreatClo,
     race: &Race,
     stack: String,
-    policies: Vec<(String, String)>,
+    policies: Vec<PolicySummary>,
     part: String,
 ) -> CreatCloResult {
     let files: u64 = race.times.iter().map(|t| t.files).sum();
@@ -498,6 +513,48 @@ mod tests {
         // Mean 10, deviation 2.
         assert!((r.jti - 80.0).abs() < 1e-9);
         assert!((r.cpu_seconds - 5.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn a_task_sees_the_end_of_the_race_without_being_told() {
+        let stack = Registry::default().block_registry().open("ram(32m)");
+        let buffers = BufferCache::new(
+            Arc::clone(stack.unwrap().device()),
+            CacheConfig::new(BLOCK_USIZE, 64),
+        );
+        let cache = ExtentCache::new(Config::new());
+        let dir = cache.map(DIR_INO);
+        Pattern::<NoProbe>::map_dir(&dir);
+        let pattern = Pattern::new(
+            Arc::new(buffers.unwrap()),
+            0,
+            dir,
+            cache.map(1 << 32),
+            Arc::new(Switches::new()),
+        );
+        let line = Line {
+            on: RwLock::new(true),
+            ready: AtomicUsize::new(0),
+            began: OnceLock::new(),
+            duration: Some(Duration::from_millis(20)),
+        };
+        let stop = Stop::default();
+        // Work for a minute at least; nobody else says stop.
+        let time = task(&pattern, 1 << 26, &stop, &line).unwrap().unwrap();
+        assert!(stop.asked() && time.files < 1 << 26, "{} files", time.files);
+    }
+
+    #[test]
+    fn policies_have_the_form_that_summaries_have() {
+        let run = CreatClo {
+            tasks: 1,
+            duration: Some(Duration::from_millis(1)),
+            ..CreatClo::default()
+        };
+        let result = run_creat_clo(&run, &Registry::default()).unwrap();
+        let json = serde_json::to_value(&result).unwrap();
+        assert_eq!(json["policies"][0]["name"], "flag-set");
+        assert_eq!(json["policies"][0]["arm"], "check-first");
     }
 
     #[test]

@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::error::Error;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::Ordering;
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
@@ -205,11 +204,11 @@ impl Lab {
         };
         let stop = Arc::new(Stop::default());
         let (jobs, cells) = load.jobs(&self.shared.epoch);
-        workload.start(cells, Arc::clone(&stop));
+        workload.start(cells, Arc::clone(&stop), self.shared.warmup);
         for (number, job) in jobs.into_iter().enumerate() {
             let shared = Arc::clone(&self.shared);
             let stop = Arc::clone(&stop);
-            workload.alive.fetch_add(1, Ordering::AcqRel);
+            workload.one_more();
             let spawned = thread::Builder::new()
                 .name(format!("{}.{number}", workload.name))
                 .stack_size(WORKER_STACK)
@@ -217,7 +216,7 @@ impl Lab {
             match spawned {
                 Ok(thread) => running.threads.push(thread),
                 Err(e) => {
-                    workload.alive.fetch_sub(1, Ordering::AcqRel);
+                    workload.one_less();
                     return Err(e);
                 }
             }
@@ -261,6 +260,7 @@ impl Lab {
             stack: self.stack_spec.clone(),
             seed: self.scenario.seed,
             seconds: last.as_ref().map_or(0.0, |l| l.ran.as_secs_f64()),
+            cold: last.as_ref().and_then(|l| l.cold),
             policies,
             stuck_workers,
         };
@@ -314,7 +314,7 @@ fn work(shared: &Shared, index: usize, job: Job, stop: &Stop) {
                 shared.fail(&format!("{}: a worker panicked: {said}", workload.name));
             }
         }
-        workload.alive.fetch_sub(1, Ordering::AcqRel);
+        workload.one_less();
     }
 }
 

@@ -23,6 +23,7 @@ mod sample;
 mod sampler;
 mod scenario;
 mod shared;
+mod slots;
 mod student;
 mod summary;
 mod switches;

@@ -5,17 +5,18 @@ use std::sync::Arc;
 use cairn_buffer::{BufferCache, CacheConfig};
 use cairn_extents::{Config, CounterMode, ExtentCache};
 use cairn_fio::Plan;
+use cairn_fio::job::{EngineClass, Job as FioJob};
 use cairn_flags::SetPolicy;
 
 use crate::engine::run::{Stop, Worker};
 use crate::fio::accept;
 use crate::fio::clones::{self, CloneSpec, Found, Making};
-use crate::fio::ground::Ground;
+use crate::fio::ground::{Ground, On};
 use crate::fio_error::FioError;
 use crate::lab::{LabError, Options};
 use crate::layout::{BLOCK, BLOCK_USIZE};
 use crate::pattern::AREA_BLOCKS;
-use crate::policy::{Apply, PolicyInfo};
+use crate::policy::{Apply, Mechanism, PolicyInfo};
 use crate::recorder::{Cell, Epoch};
 use crate::registry::{BATCHES, Registry, builtin_policies};
 use crate::sample::Unit;
@@ -179,7 +180,7 @@ fn buffers(ground: &Ground, probe: bool) -> Result<Buffers, LabError> {
 }
 
 fn creat_clo(spec: &WorkloadSpec, tasks: Tasks) -> (Load, Workload) {
-    let workload = Workload::new(
+    let mut workload = Workload::new(
         &spec.name,
         "create-close-unlink, access pattern on buffers",
         Unit::Op,
@@ -187,6 +188,8 @@ fn creat_clo(spec: &WorkloadSpec, tasks: Tasks) -> (Load, Workload) {
         spec.warmup,
         spec.runtime,
     );
+    // Its buffers stay in the cache, so in steady state no I/O passes the stack.
+    workload.uses = vec![Mechanism::BufferHeads, Mechanism::ExtentCache];
     (Load::CreatClo(tasks), workload)
 }
 
@@ -225,7 +228,7 @@ fn fio(
         clone.never_give_up();
     }
     let workers = specs.iter().map(CloneSpec::lanes).sum();
-    let workload = Workload::new(
+    let mut workload = Workload::new(
         &spec.name,
         &about(plan),
         Unit::Io,
@@ -233,6 +236,13 @@ fn fio(
         spec.warmup,
         spec.runtime,
     );
+    let null = |job: &FioJob| job.queue.ioengine.class() == EngineClass::Null;
+    if !plan.jobs.iter().all(null) {
+        if merged.iter().any(|need| need.on == On::File) {
+            workload.uses.push(Mechanism::ExtentCache);
+        }
+        workload.uses.push(Mechanism::BlockIo);
+    }
     Ok((Load::Fio(specs), workload))
 }
 

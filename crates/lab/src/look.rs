@@ -14,6 +14,7 @@ use crate::sample::{
 };
 use crate::sampler::Rates;
 use crate::shared::Shared;
+use crate::slots::Slots;
 
 /// Bits that a dirty call sets as the policy says.
 const SET_CALLS: [&str; 3] = ["META", "PRIO", "UPTODATE"];
@@ -41,6 +42,7 @@ pub(crate) struct Look {
     rates: Rates,
     base: Base,
     before: (i64, i64),
+    slots: Slots,
     strip: Option<Strip>,
     strip_age: u32,
     names: Vec<(Arc<str>, Device)>,
@@ -50,7 +52,6 @@ pub(crate) struct Look {
 struct Base {
     hits: i64,
     misses: i64,
-    slots: Vec<(i64, i64)>,
     flags: Vec<BitCount>,
 }
 
@@ -66,6 +67,7 @@ impl Look {
             rates: Rates::default(),
             base: Base::default(),
             before: (0, 0),
+            slots: Slots::new(),
             strip: None,
             strip_age: 0,
             names,
@@ -78,16 +80,10 @@ impl Look {
 
     /// Counts begin again here.
     pub(crate) fn reset(&mut self, shared: &Shared) {
-        let counters = shared.cache.counters();
-        let report = counters.report();
+        let (hits, misses) = self.slots.reset(shared.cache.counters());
         self.base = Base {
-            hits: report.hits.exact,
-            misses: report.misses.exact,
-            slots: counters
-                .slots()
-                .iter()
-                .map(|s| (s.hits, s.misses))
-                .collect(),
+            hits,
+            misses,
             flags: if self.probe {
                 CountingProbe::counts()
             } else {
@@ -193,6 +189,7 @@ impl Look {
                     name: count.name,
                     rmws: total.rmw,
                     avoided: total.avoided,
+                    governed: SET_CALLS.contains(&count.name),
                 });
             }
             if SET_CALLS.contains(&count.name) {
@@ -239,26 +236,11 @@ impl Look {
     }
 
     fn extents(&mut self, shared: &Shared, seconds: f64) -> ExtentSample {
-        let counters = shared.cache.counters();
-        let report = counters.report();
+        let (rows, report) = self.slots.take(shared.cache.counters());
         let rate = |now: i64, before: i64| (now - before).max(0) as f64 / seconds;
         let hits_per_s = rate(report.hits.exact, self.before.0);
         let misses_per_s = rate(report.misses.exact, self.before.1);
         self.before = (report.hits.exact, report.misses.exact);
-        let slots = counters
-            .slots()
-            .into_iter()
-            .enumerate()
-            .map(|(i, slot)| {
-                let base = self.base.slots.get(i).copied().unwrap_or_default();
-                let since = |now: i64, base: i64| u64::try_from(now - base).unwrap_or(0);
-                SlotSample {
-                    label: Arc::from(slot.label),
-                    hits: since(slot.hits, base.0),
-                    misses: since(slot.misses, base.1),
-                }
-            })
-            .collect();
         if let Some(file) = &shared.first_file {
             let cheap = u64::from(file.map().len()) <= CHEAP;
             if self.strip.is_none() || cheap || self.strip_age >= 10 {
@@ -267,24 +249,33 @@ impl Look {
             }
             self.strip_age += 1;
         }
+        let sum = |of: fn(&SlotSample) -> u64| {
+            i64::try_from(rows.iter().map(of).sum::<u64>()).unwrap_or(i64::MAX)
+        };
+        // Counts since the reset are not negative, the approximate one neither.
+        let since = |exact: i64, reading: Reading, base: i64| CounterView {
+            exact,
+            approx: (reading.approximate - base).max(0),
+            bound: reading.bound,
+        };
         ExtentSample {
-            hits: view(report.hits, self.base.hits),
-            misses: view(report.misses, self.base.misses),
-            objects: view(report.all, 0),
-            reclaimable: view(report.reclaimable, 0),
+            hits: since(sum(|r| r.hits), report.hits, self.base.hits),
+            misses: since(sum(|r| r.misses), report.misses, self.base.misses),
+            objects: view(report.all),
+            reclaimable: view(report.reclaimable),
             hits_per_s,
             misses_per_s,
-            slots,
+            slots: rows.into_iter().filter(|r| self.slots.shown(r)).collect(),
             batch: report.batch,
             strip: self.strip.clone(),
         }
     }
 }
 
-fn view(reading: Reading, base: i64) -> CounterView {
+fn view(reading: Reading) -> CounterView {
     CounterView {
-        exact: reading.exact - base,
-        approx: reading.approximate - base,
+        exact: reading.exact,
+        approx: reading.approximate,
         bound: reading.bound,
     }
 }
@@ -304,6 +295,9 @@ fn layer(rates: &mut Rates, name: &Arc<str>, device: &Device, seconds: f64) -> L
         found.map(|n| n as f64 / seconds)
     };
     let per_s = sum(REQUESTS);
+    // A device that counts only its rarer requests does not count what passes it.
+    let counts = ["reads", "writes"].iter().any(|s| stats.get(s).is_some());
+    let per_s = per_s.filter(|_| counts);
     let bytes_per_s = sum(BYTES);
     let facts = stats
         .iter()

@@ -43,6 +43,38 @@ impl PolicyInfo {
     }
 }
 
+/// What a policy acts on, and what a workload uses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Mechanism {
+    /// Flag words of buffer heads.
+    BufferHeads,
+    /// The extent status cache.
+    ExtentCache,
+    /// The block stack.
+    BlockIo,
+}
+
+impl Mechanism {
+    /// What the policy of this name acts on; those that layers add act on the I/O that passes them.
+    pub(crate) fn of_policy(name: &str) -> Self {
+        match name {
+            "flag-set" => Self::BufferHeads,
+            "es-counters" | "extent-cache" | "batch" => Self::ExtentCache,
+            _ => Self::BlockIo,
+        }
+    }
+}
+
+impl fmt::Display for Mechanism {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::BufferHeads => "buffer heads",
+            Self::ExtentCache => "extent look-ups",
+            Self::BlockIo => "block I/O",
+        })
+    }
+}
+
 /// Tells the owner of a mechanism which arm was chosen.
 pub(crate) type Apply = Arc<dyn Fn(usize) + Send + Sync>;
 

@@ -11,7 +11,7 @@
 
 use std::mem;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, TryLockError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, TryLockError};
 use std::time::Instant;
 
 use crate::latency::{Hist, LONGEST, new_hist};
@@ -65,6 +65,8 @@ pub(crate) struct Cell {
     dirs: [DirCount; DIRS],
     /// Latencies above [`LONGEST`].
     over: AtomicU64,
+    /// The first operation that failed, in words.
+    first_error: OnceLock<Arc<str>>,
     handed: Mutex<Handed>,
 }
 
@@ -136,6 +138,11 @@ impl Cell {
     /// Latencies that were longer than a minute and count as one.
     pub(crate) fn over(&self) -> u64 {
         self.over.load(Ordering::Relaxed)
+    }
+
+    /// What the first operation that failed was, and how.
+    pub(crate) fn first_error(&self) -> Option<Arc<str>> {
+        self.first_error.get().cloned()
     }
 
     /// Adds what was handed over to `to`, direction by direction, and empties it.
@@ -230,9 +237,11 @@ impl Recorder {
         self.since
     }
 
-    /// Counts an operation that failed; its latency is no latency of the device.
+    /// Counts an operation that failed; its latency is no latency of the device. The first is kept in
+    /// words, whatever is reset later.
     #[cold]
-    pub(crate) fn failed(&mut self, dir: usize) {
+    pub(crate) fn failed(&mut self, dir: usize, what: impl FnOnce() -> String) {
+        self.cell.first_error.get_or_init(|| Arc::from(what()));
         if let Some(count) = self.cell.dirs.get(dir) {
             bump(&count.errors, 1);
         }
@@ -426,7 +435,7 @@ mod tests {
         let epoch = Arc::new(Epoch::default());
         let (mut recorder, cell) = Recorder::new(&epoch, [true, false, false, false]);
         recorder.done(0, 1, Some(LONGEST * 2));
-        recorder.failed(0);
+        recorder.failed(0, || "it broke".to_owned());
         drop(recorder);
         assert_eq!(cell.over(), 1);
         assert_eq!(

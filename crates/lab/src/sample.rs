@@ -26,6 +26,9 @@ pub struct Sample {
     pub settling: bool,
     /// The first failure of a worker, if one failed; the workload is stopped then.
     pub failure: Option<Arc<str>>,
+    /// The first operation that failed since the lab started, warm-up included: workload, operation,
+    /// place and what the stack said. Turns from `None` to a text once and then stays.
+    pub first_error: Option<Arc<str>>,
     /// The workloads, in the order of the scenario.
     pub workloads: Vec<WorkloadSample>,
     /// Chosen arm of each policy, in the order of the policy list.
@@ -59,6 +62,10 @@ pub struct WorkloadSample {
     pub bytes: u64,
     /// Operations that failed since the reset.
     pub errors: u64,
+    /// Operations that failed since the lab started, whatever was reset since.
+    pub errors_in_all: u64,
+    /// Time that it ran since the reset.
+    pub ran: Duration,
     /// Operations a second over the interval.
     pub ops_per_s: f64,
     /// Bytes a second over the interval.
@@ -128,7 +135,8 @@ pub struct CounterView {
 /// Hits and misses counted in one slot.
 #[derive(Debug, Clone)]
 pub struct SlotSample {
-    /// `cpu 0`, `thread 3`, `overflow` or `shared`: what the slot really is.
+    /// `cpu 0`, `thread 3`, `past slots` for what went past all slots, or `shared` for what the shared arm
+    /// counted. All rows together are the exact sum.
     pub label: Arc<str>,
     /// Hits since the reset.
     pub hits: u64,
@@ -238,6 +246,9 @@ pub struct BitSample {
     pub rmws: u64,
     /// Avoided read-modify-writes since the reset.
     pub avoided: u64,
+    /// Whether the policy decides how it is set. The headline counts are the sums of these bits; one that
+    /// is tested before it is set under every arm stands apart.
+    pub governed: bool,
 }
 
 /// One buffer head.
@@ -269,13 +280,18 @@ pub struct BufferSample {
 pub struct Comparison {
     /// Index of the policy in the policy list.
     pub policy: usize,
-    /// Name of the metric: throughput of the first workload.
+    /// Name of the metric: throughput of the first workload that the policy acts on.
     pub metric: Arc<str>,
+    /// Index of that workload; `None` if the policy acts on none.
+    pub workload: Option<usize>,
     /// The two arms compared: the one before the last switch and the one chosen now, in the order of
     /// the policy's list.
     pub arms: [ArmSample; 2],
-    /// Second arm over first arm, minus one; `None` until both arms have two slices.
+    /// Second arm over first arm, minus one; `None` until both arms have two slices, and for ever when
+    /// the policy acts on no workload.
     pub effect: Option<Effect>,
+    /// Why there is no effect, for people; `None` when there is one.
+    pub reason: Option<Arc<str>>,
     /// How the interval was made, in words: `Welch, unpaired, time-confounded`.
     pub estimator: &'static str,
 }
@@ -285,11 +301,11 @@ pub struct Comparison {
 pub struct ArmSample {
     /// Index of the arm in the policy's list.
     pub arm: usize,
-    /// Slices counted, settle windows left out.
+    /// Slices of at least a second counted, settle windows left out.
     pub slices: u64,
-    /// Mean rate, a second.
+    /// Mean rate, a second; without a meaning when there are no slices.
     pub mean: f64,
-    /// Standard deviation of the rate over the slices.
+    /// Standard deviation of the rate over the slices; without a meaning below two slices.
     pub sd: f64,
     /// Latency of the arm's slices.
     pub latency: Latency,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender, TrySendError};
 use std::time::{Duration, Instant};
 
-use crate::compare::Slices;
+use crate::compare::{Share, Slices, Subject};
 use crate::latency::{self, Hist, new_hist};
 use crate::look::Look;
 use crate::policy::Policies;
@@ -33,6 +33,8 @@ pub(crate) struct Last {
     pub(crate) sample: Sample,
     /// Time that the workloads ran since the reset.
     pub(crate) ran: Duration,
+    /// The warm-up that was not over when the run ended, so that it is counted.
+    pub(crate) cold: Option<Duration>,
 }
 
 /// One workload as the sampler sums it up.
@@ -43,6 +45,8 @@ struct Track {
     before: Counts,
     recent: Hist,
     total: Hist,
+    /// Whether it ran at the last sample.
+    was_running: bool,
 }
 
 pub(crate) struct Sampler {
@@ -56,7 +60,9 @@ pub(crate) struct Sampler {
     dropped: u64,
     tracks: Vec<Track>,
     slices: Slices,
-    metric: Arc<str>,
+    /// By policy, what its arms are compared by.
+    subjects: Vec<Subject>,
+    first_error: Option<Arc<str>>,
     look: Look,
     ran: Duration,
     /// Statistics begin again when this has passed.
@@ -80,18 +86,15 @@ impl Sampler {
                 before: Counts::default(),
                 recent: new_hist(),
                 total: new_hist(),
+                was_running: true,
             })
             .collect();
-        let metric = match shared.workloads.first() {
-            Some(w) => Arc::from(format!("throughput of {}", w.name)),
-            None => Arc::from("throughput"),
-        };
-        let warm_at = shared
-            .workloads
+        let subjects = policies
+            .list()
             .iter()
-            .map(|w| w.warmup)
-            .max()
-            .filter(|w| !w.is_zero());
+            .map(|p| Subject::new(&p.name, &shared.workloads))
+            .collect();
+        let warm_at = Some(shared.warmup).filter(|w| !w.is_zero());
         let now = Instant::now();
         Self {
             look: Look::new(&shared, probe),
@@ -105,7 +108,8 @@ impl Sampler {
             dropped: 0,
             tracks,
             slices: Slices::default(),
-            metric,
+            subjects,
+            first_error: None,
             ran: Duration::ZERO,
             warm_at,
             was_running: true,
@@ -189,6 +193,10 @@ impl Sampler {
             track.base = now;
             track.total.reset();
         }
+        let now = Instant::now();
+        for workload in &self.shared.workloads {
+            workload.reset(now);
+        }
         self.slices.clear();
         self.look.reset(&self.shared);
         self.ran = Duration::ZERO;
@@ -208,15 +216,19 @@ impl Sampler {
         });
         let counts = self.gather();
         let mut workloads = Vec::with_capacity(self.tracks.len());
-        for ((track, workload), now) in self
+        let mut steps = Vec::with_capacity(self.tracks.len());
+        for ((track, workload), counts) in self
             .tracks
             .iter_mut()
             .zip(&self.shared.workloads)
             .zip(counts)
         {
-            let step = now.since(track.before);
-            let total = now.since(track.base);
-            track.before = now;
+            let step = counts.since(track.before);
+            let total = counts.since(track.base);
+            track.before = counts;
+            let running = workload.running();
+            steps.push((running && track.was_running).then_some(step.ops));
+            track.was_running = running;
             workloads.push(WorkloadSample {
                 name: Arc::clone(&workload.name),
                 about: Arc::clone(&workload.about),
@@ -225,23 +237,34 @@ impl Sampler {
                 ops: total.ops,
                 bytes: total.bytes,
                 errors: total.errors,
+                errors_in_all: counts.errors,
+                ran: workload.ran(now),
                 ops_per_s: step.ops as f64 / seconds,
                 bytes_per_s: step.bytes as f64 / seconds,
                 recent: latency::summary(&track.recent),
                 total: latency::summary(&track.total),
             });
         }
-        if let (false, true, true, Some(first), Some(track)) = (
-            settling,
-            running,
-            self.was_running,
-            workloads.first(),
-            self.tracks.first(),
-        ) {
-            self.slices.add(&arms, first.ops_per_s, &track.recent);
+        if settling || !running || !self.was_running {
+            self.slices.interrupt();
+        } else {
+            let shares: Vec<_> = steps
+                .into_iter()
+                .zip(&self.tracks)
+                .map(|(ops, track)| Share {
+                    ops,
+                    latency: &track.recent,
+                })
+                .collect();
+            self.slices.add(&arms, interval, &shares);
         }
-        let comparison: Option<Comparison> =
-            switch.map(|s| self.slices.compare(s, &arms, &self.metric));
+        let comparison: Option<Comparison> = switch.and_then(|s| {
+            let subject = self.subjects.get(s.policy)?;
+            Some(self.slices.compare(s, &arms, subject))
+        });
+        if self.first_error.is_none() && workloads.iter().any(|w| w.errors_in_all > 0) {
+            self.first_error = self.shared.first_error();
+        }
         let seen = self.look.take(&self.shared, seconds, &workloads);
         let sample = Sample {
             seq: self.seq,
@@ -252,6 +275,7 @@ impl Sampler {
             running,
             settling,
             failure: self.shared.failure(),
+            first_error: self.first_error.clone(),
             workloads,
             arms,
             layers: seen.layers,
@@ -272,6 +296,7 @@ impl Sampler {
         let _ = reply.send(Last {
             sample,
             ran: self.ran,
+            cold: self.warm_at,
         });
     }
 }

@@ -10,6 +10,7 @@ use cairn_extents::ExtentCache;
 use crate::engine::run::Stop;
 use crate::file::FlatFile;
 use crate::latency::{self, Hist};
+use crate::policy::Mechanism;
 use crate::recorder::{Cell, Counts, Epoch};
 use crate::sample::Unit;
 use crate::tasks::Buffers;
@@ -23,6 +24,9 @@ pub(crate) struct Shared {
     pub(crate) first_file: Option<Arc<FlatFile>>,
     pub(crate) epoch: Arc<Epoch>,
     pub(crate) workloads: Vec<Workload>,
+    /// Time at the start that the statistics leave out: the longest that any workload asks for, since all
+    /// are measured over the same time.
+    pub(crate) warmup: Duration,
     failure: Mutex<Option<Arc<str>>>,
 }
 
@@ -32,10 +36,12 @@ pub(crate) struct Workload {
     pub(crate) about: Arc<str>,
     pub(crate) unit: Unit,
     pub(crate) workers: usize,
-    pub(crate) warmup: Duration,
-    pub(crate) runtime: Option<Duration>,
+    /// What it makes use of.
+    pub(crate) uses: Vec<Mechanism>,
+    warmup: Duration,
+    runtime: Option<Duration>,
     /// Workers that have not ended.
-    pub(crate) alive: AtomicUsize,
+    alive: AtomicUsize,
     live: Mutex<Live>,
 }
 
@@ -45,6 +51,14 @@ struct Live {
     stop: Arc<Stop>,
     /// When it ends by itself.
     until: Option<Instant>,
+    /// Whether it was started before, so that the warm-up is over.
+    warm: bool,
+    /// Since when it runs, from the reset on at the earliest.
+    since: Option<Instant>,
+    /// How long it ran before that, since the reset.
+    ran: Duration,
+    /// The first operation that failed, of workers that have ended.
+    first_error: Option<Arc<str>>,
     /// What workers counted that have ended since.
     retired: Counts,
     /// What they recorded and nobody read yet.
@@ -65,6 +79,7 @@ impl Workload {
             about: Arc::from(about),
             unit,
             workers,
+            uses: Vec::new(),
             warmup,
             runtime,
             alive: AtomicUsize::new(0),
@@ -86,17 +101,63 @@ impl Workload {
         sum
     }
 
-    /// Takes in the workers of a start.
-    pub(crate) fn start(&self, cells: Vec<Arc<Cell>>, stop: Arc<Stop>) {
+    /// Takes in the workers of a start. The time that it is to run begins after the warm-up, as with
+    /// `ramp_time` of fio.
+    pub(crate) fn start(&self, cells: Vec<Arc<Cell>>, stop: Arc<Stop>, warmup: Duration) {
         let mut live = self.live();
-        live.until = self.runtime.map(|r| Instant::now() + r);
+        let now = Instant::now();
+        let warmup = if live.warm { Duration::ZERO } else { warmup };
+        live.warm = true;
+        live.until = self.runtime.map(|r| now + warmup + r);
         live.cells = cells;
         live.stop = stop;
+    }
+
+    /// A worker more will run.
+    pub(crate) fn one_more(&self) {
+        if self.alive.fetch_add(1, Ordering::AcqRel) == 0 {
+            self.live().since.get_or_insert_with(Instant::now);
+        }
+    }
+
+    /// A worker has ended, or was not started after all.
+    pub(crate) fn one_less(&self) {
+        if self.alive.fetch_sub(1, Ordering::AcqRel) == 1 {
+            self.live().rest(Instant::now());
+        }
+    }
+
+    /// Whether any of its workers runs.
+    pub(crate) fn running(&self) -> bool {
+        self.alive.load(Ordering::Acquire) > 0
+    }
+
+    /// Time that it ran since the reset.
+    pub(crate) fn ran(&self, now: Instant) -> Duration {
+        let live = self.live();
+        let on = |since: Instant| now.saturating_duration_since(since);
+        live.ran + live.since.map_or(Duration::ZERO, on)
+    }
+
+    /// Its time counts from here.
+    pub(crate) fn reset(&self, now: Instant) {
+        let mut live = self.live();
+        live.ran = Duration::ZERO;
+        live.since = live.since.map(|_| now);
+    }
+
+    /// What the first operation that failed was, and how.
+    pub(crate) fn first_error(&self) -> Option<Arc<str>> {
+        let live = self.live();
+        let first = || live.cells.iter().find_map(|cell| cell.first_error());
+        live.first_error.clone().or_else(first)
     }
 
     /// Keeps what the workers of a start came to; they have ended.
     pub(crate) fn retire(&self) {
         let mut live = self.live();
+        // Those that did not stop in time are no longer counted on.
+        live.rest(Instant::now());
         let cells = std::mem::take(&mut live.cells);
         let mut left = live
             .left
@@ -104,6 +165,9 @@ impl Workload {
             .unwrap_or_else(|| Box::new(latency::new_hist()));
         for cell in cells {
             live.retired = live.retired.plus(cell.counts());
+            if live.first_error.is_none() {
+                live.first_error = cell.first_error();
+            }
             cell.collect(|_, hist| latency::add(&mut left, hist));
         }
         live.left = Some(left);
@@ -125,6 +189,15 @@ impl Workload {
     }
 }
 
+impl Live {
+    /// The workload does not run any more.
+    fn rest(&mut self, now: Instant) {
+        if let Some(since) = self.since.take() {
+            self.ran += now.saturating_duration_since(since);
+        }
+    }
+}
+
 impl Shared {
     pub(crate) fn new(
         stack: Stack,
@@ -139,6 +212,7 @@ impl Shared {
             buffers,
             first_file,
             epoch: Arc::new(Epoch::keeping_counts()),
+            warmup: workloads.iter().map(|w| w.warmup).max().unwrap_or_default(),
             workloads,
             failure: Mutex::new(None),
         }
@@ -146,9 +220,15 @@ impl Shared {
 
     /// Whether any worker runs.
     pub(crate) fn running(&self) -> bool {
-        self.workloads
-            .iter()
-            .any(|w| w.alive.load(Ordering::Acquire) > 0)
+        self.workloads.iter().any(Workload::running)
+    }
+
+    /// The first operation that failed, in the order of the workloads.
+    pub(crate) fn first_error(&self) -> Option<Arc<str>> {
+        self.workloads.iter().find_map(|w| {
+            let what = w.first_error()?;
+            Some(Arc::from(format!("{}: {what}", w.name)))
+        })
     }
 
     pub(crate) fn failure(&self) -> Option<Arc<str>> {

@@ -32,8 +32,12 @@ pub struct Summary {
     pub counters: Vec<CounterSummary>,
     /// The flag words of the buffer heads.
     pub flags: FlagSummary,
+    /// Seconds of warm-up that the run was too short for: then all of it is counted, from its cold start on.
+    pub warmup_missed: Option<f64>,
     /// Samples dropped because their reader was too slow.
     pub samples_dropped: u64,
+    /// The first operation that failed, warm-up included: workload, operation, place, and what was said.
+    pub first_error: Option<String>,
     /// The first failure of a worker.
     pub failure: Option<String>,
     /// Workers that did not stop in time and were left behind.
@@ -55,8 +59,12 @@ pub struct WorkloadSummary {
     pub ops: u64,
     /// Bytes.
     pub bytes: u64,
-    /// Operations that failed.
+    /// Operations that failed since the lab started: those of the warm-up too.
     pub errors: u64,
+    /// Of them, those that no reset, such as the end of the warm-up, came after.
+    pub errors_measured: u64,
+    /// Seconds that it ran since the reset; the rates are over them.
+    pub seconds: f64,
     /// Operations a second.
     pub ops_per_s: f64,
     /// Bytes a second.
@@ -156,6 +164,7 @@ pub(crate) struct Ending {
     pub(crate) stack: String,
     pub(crate) seed: u64,
     pub(crate) seconds: f64,
+    pub(crate) cold: Option<Duration>,
     pub(crate) policies: Vec<PolicySummary>,
     pub(crate) stuck_workers: usize,
 }
@@ -164,11 +173,11 @@ impl Summary {
     pub(crate) fn new(ending: Ending, last: Option<&Sample>) -> Self {
         let none = nothing();
         let last = last.unwrap_or(&none);
-        let rate = |n: u64| {
-            if ending.seconds > 0.0 {
-                n as f64 / ending.seconds
-            } else {
+        let rate = |n: u64, over: Duration| {
+            if over.is_zero() {
                 0.0
+            } else {
+                n as f64 / over.as_secs_f64()
             }
         };
         Self {
@@ -190,9 +199,11 @@ impl Summary {
                     },
                     ops: w.ops,
                     bytes: w.bytes,
-                    errors: w.errors,
-                    ops_per_s: rate(w.ops),
-                    bytes_per_s: rate(w.bytes),
+                    errors: w.errors_in_all,
+                    errors_measured: w.errors,
+                    seconds: w.ran.as_secs_f64(),
+                    ops_per_s: rate(w.ops, w.ran),
+                    bytes_per_s: rate(w.bytes, w.ran),
                     latency_ns: w.total.into(),
                 })
                 .collect(),
@@ -209,7 +220,9 @@ impl Summary {
                 rmws: last.flags.rmws,
                 avoided: last.flags.avoided,
             },
+            warmup_missed: ending.cold.map(|d| d.as_secs_f64()),
             samples_dropped: last.dropped,
+            first_error: last.first_error.as_ref().map(ToString::to_string),
             failure: last.failure.as_ref().map(ToString::to_string),
             stuck_workers: ending.stuck_workers,
         }
@@ -254,8 +267,19 @@ impl Summary {
                 l.n,
                 w.name
             )?;
-            if w.errors > 0 {
+            let early = w.errors.saturating_sub(w.errors_measured);
+            if early > 0 {
+                let errors = w.errors;
+                writeln!(
+                    to,
+                    "errors {errors}, {early} before measuring began  {}",
+                    w.name
+                )?;
+            } else if w.errors > 0 {
                 writeln!(to, "errors {}  {}", w.errors, w.name)?;
+            }
+            if (w.seconds - self.seconds).abs() > 0.1 * self.seconds {
+                writeln!(to, "ran {:.2} s  {}", w.seconds, w.name)?;
             }
         }
         for p in &self.policies {
@@ -275,7 +299,16 @@ impl Summary {
                 self.flags.sets, self.flags.rmws, self.flags.avoided
             )?;
         } else {
-            writeln!(to, "flags not counted: the probe is off")?;
+            writeln!(to, "flags not counted: no buffer heads, or no probe")?;
+        }
+        if let Some(warmup) = self.warmup_missed {
+            writeln!(
+                to,
+                "warm-up of {warmup:.2} s was not over: all of the run is counted"
+            )?;
+        }
+        if let Some(error) = &self.first_error {
+            writeln!(to, "first error: {error}")?;
         }
         if self.samples_dropped > 0 {
             writeln!(to, "samples dropped {}", self.samples_dropped)?;
@@ -300,6 +333,7 @@ fn nothing() -> Sample {
         dropped: 0,
         running: false,
         settling: false,
+        first_error: None,
         failure: Some(Arc::from("the sampler did not answer")),
         workloads: Vec::new(),
         arms: Vec::new(),

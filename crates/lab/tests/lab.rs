@@ -103,6 +103,9 @@ fn samples_show_the_whole_stack() {
     );
     let stats = sample.layers.iter().find(|l| &*l.name == "stats").unwrap();
     assert!(stats.per_s.unwrap() > 0.0 && stats.bytes_per_s.unwrap() > 0.0);
+    // The media does not count what passes it, and says so rather than 0.
+    let ram = sample.layers.iter().find(|l| &*l.name == "ram").unwrap();
+    assert_eq!((ram.per_s, ram.bytes_per_s), (None, None));
     // Two look-ups for each write, three for each file.
     assert!(sample.extents.hits_per_s > 0.0 && sample.extents.misses.exact == 0);
     let strip = sample.extents.strip.as_ref().unwrap();
@@ -122,6 +125,14 @@ fn samples_show_the_whole_stack() {
     // Check-first is the arm that the lab starts with, and the bits are set after the first file.
     assert!(sample.flags.probe && sample.flags.sets > 0);
     assert_eq!(sample.flags.sets, sample.flags.rmws + sample.flags.avoided);
+    let bits = sample.flags.bits.iter().filter(|b| b.governed);
+    let governed = bits.fold((0, 0), |(r, a), b| (r + b.rmws, a + b.avoided));
+    assert_eq!(governed, (sample.flags.rmws, sample.flags.avoided));
+    let dirty = sample.flags.bits.iter().find(|b| b.name == "DIRTY");
+    assert!(
+        !dirty.unwrap().governed,
+        "it is tested first under every arm"
+    );
     let blocks: Vec<_> = sample.flags.words.iter().map(|w| w.block).collect();
     assert_eq!(blocks, [1, 137, 145, 4247]);
     assert_eq!(sample.buffers.heads, 4);
@@ -165,6 +176,12 @@ fn policies_flip_live_and_the_counters_show_it() {
         s.extents.hits.exact > before.extents.hits.exact + 1000
     });
     assert!(after.extents.hits_per_s > 0.0);
+    let rows = after.extents.slots.iter();
+    let sum = rows.fold((0, 0), |(h, m), row| (h + row.hits, m + row.misses));
+    let views = (after.extents.hits.exact, after.extents.misses.exact);
+    assert_eq!((sum.0.cast_signed(), sum.1.cast_signed()), views);
+    let shared = after.extents.slots.iter().find(|r| &*r.label == "shared");
+    assert!(shared.unwrap().hits >= 1000);
     policies.set_by_name("extent-cache", "off").unwrap();
     wait_for(&samples, "no look-ups", |s| {
         s.extents.hits_per_s + s.extents.misses_per_s == 0.0
@@ -179,7 +196,9 @@ fn policies_flip_live_and_the_counters_show_it() {
 fn the_settle_window_belongs_to_no_arm_and_both_arms_are_compared() {
     let lab = Lab::start(small(), &Registry::default(), quick()).unwrap();
     let samples = lab.take_samples().unwrap();
-    wait_for(&samples, "slices of the first arm", |s| s.seq > 10);
+    wait_for(&samples, "two slices of the first arm", |s| {
+        s.elapsed > Duration::from_millis(2500)
+    });
     lab.policies().set(0, 0).unwrap();
     let sample = wait_for(&samples, "the switch", |s| s.arms[0] == 0);
     assert!(sample.settling);
@@ -198,12 +217,38 @@ fn the_settle_window_belongs_to_no_arm_and_both_arms_are_compared() {
     );
     assert!(comparison.arms[1].slices >= 2 && comparison.effect.is_none());
     assert!(comparison.estimator.contains("unpaired, time-confounded"));
+    // The writer has no buffer heads, so it says nothing about this policy.
+    assert_eq!(comparison.workload, Some(1));
+    assert_eq!(&*comparison.metric, "throughput of files");
+    assert!(comparison.reason.as_ref().unwrap().contains("two slices"));
     let sample = wait_for(&samples, "an effect", |s| {
         s.comparison.as_ref().is_some_and(|c| c.effect.is_some())
     });
     assert!(!sample.settling);
     let effect = sample.comparison.as_ref().unwrap().effect.unwrap();
     assert!(effect.lo <= effect.ratio && effect.ratio <= effect.hi);
+    lab.finish();
+}
+
+#[test]
+fn a_policy_that_nothing_uses_gets_no_verdict() {
+    let mut scenario = small();
+    scenario.workloads.truncate(1);
+    let lab = Lab::start(scenario, &Registry::default(), quick()).unwrap();
+    let samples = lab.take_samples().unwrap();
+    lab.policies()
+        .set_by_name("flag-set", "always-rmw")
+        .unwrap();
+    let sample = wait_for(&samples, "some time under both arms", |s| {
+        s.elapsed > Duration::from_millis(2500) && s.comparison.is_some()
+    });
+    let comparison = sample.comparison.as_ref().unwrap();
+    assert_eq!((comparison.workload, comparison.effect), (None, None));
+    assert_eq!(
+        comparison.reason.as_deref(),
+        Some("no workload here has buffer heads, which flag-set acts on")
+    );
+    assert_eq!(comparison.arms.each_ref().map(|a| a.slices), [0, 0]);
     lab.finish();
 }
 
@@ -286,6 +331,75 @@ fn a_runtime_ends_a_workload_by_itself() {
     let samples = lab.take_samples().unwrap();
     wait_for(&samples, "the end", |s| !s.running && s.seq > 2);
     lab.finish();
+}
+
+#[test]
+fn rates_are_over_the_time_that_a_workload_ran_itself() {
+    let mut scenario = small();
+    scenario.workloads[1].runtime = Some(Duration::from_millis(200));
+    // Longer than the runtime, which begins after it.
+    scenario.workloads[0].warmup = Duration::from_millis(400);
+    let lab = Lab::start(scenario, &Registry::default(), quick()).unwrap();
+    let samples = lab.take_samples().unwrap();
+    wait_for(&samples, "a long rest of the second", |s| {
+        s.workloads[0].ran > Duration::from_millis(1500)
+    });
+    let summary = lab.finish();
+    let [write, files] = summary.workloads.as_slice() else {
+        panic!("two workloads");
+    };
+    assert!(write.seconds > 1.4 && files.seconds < write.seconds / 2.0);
+    assert!(files.ops > 0 && files.seconds > 0.0);
+    let rate = files.ops as f64 / files.seconds;
+    assert!((files.ops_per_s - rate).abs() < 1e-6 * rate);
+    assert_eq!(summary.warmup_missed, None);
+}
+
+#[test]
+fn a_warm_up_that_was_not_over_is_said() {
+    let mut scenario = small();
+    scenario.workloads[0].warmup = Duration::from_secs(3600);
+    let lab = Lab::start(scenario, &Registry::default(), quick()).unwrap();
+    let samples = lab.take_samples().unwrap();
+    wait_for(&samples, "work", |s| s.workloads[0].ops > 100);
+    let summary = lab.finish();
+    assert_eq!(summary.warmup_missed, Some(3600.0));
+    let mut text = Vec::new();
+    summary.write_text(&mut text).unwrap();
+    let text = String::from_utf8(text).unwrap();
+    assert!(text.contains("warm-up of 3600.00 s was not over"), "{text}");
+}
+
+#[test]
+fn errors_of_the_warm_up_count_for_the_summary() {
+    let mut scenario = small();
+    // Laying the file out is 8 writes; then three fail and no more.
+    scenario.stack = "error(op=write,skip=16,count=3)/ram(40m)".to_owned();
+    scenario.workloads.truncate(1);
+    scenario.workloads[0].warmup = Duration::from_millis(300);
+    let lab = Lab::start(scenario, &Registry::default(), quick()).unwrap();
+    let samples = lab.take_samples().unwrap();
+    let sample = wait_for(&samples, "measured work", |s| {
+        s.elapsed > Duration::from_millis(900) && s.workloads[0].ops > 0
+    });
+    let w = &sample.workloads[0];
+    assert_eq!((w.errors, w.errors_in_all), (0, 3));
+    let first = sample.first_error.as_deref().unwrap();
+    assert!(
+        first.starts_with("write: write of 4096 bytes at "),
+        "{first}"
+    );
+    let summary = lab.finish();
+    let w = &summary.workloads[0];
+    assert_eq!((w.errors, w.errors_measured), (3, 0));
+    assert_eq!(summary.first_error.as_deref(), Some(first));
+    let mut text = Vec::new();
+    summary.write_text(&mut text).unwrap();
+    let text = String::from_utf8(text).unwrap();
+    assert!(
+        text.contains("errors 3, 3 before measuring began"),
+        "{text}"
+    );
 }
 
 #[test]

@@ -142,6 +142,7 @@ fn comparison(seq: u64) -> Comparison {
     Comparison {
         policy: ES_COUNTERS,
         metric: "throughput of randwrite".into(),
+        workload: Some(0),
         arms: [
             arm(0, (seq - 142).min(54), 184_320.0, 4_100.0, 9_100),
             arm(1, 140 + seq.saturating_sub(198), 201_640.0, 4_400.0, 8_300),
@@ -151,7 +152,8 @@ fn comparison(seq: u64) -> Comparison {
             lo: 0.086,
             hi: 0.102,
         }),
-        estimator: "log ratio of means, delta method, Welch; unpaired, time-confounded",
+        reason: None,
+        estimator: "log ratio of means of 1 s slices, delta method, Welch; unpaired, time-confounded",
     }
 }
 
@@ -186,6 +188,7 @@ fn sample(
         running: true,
         settling,
         failure: None,
+        first_error: None,
         workloads: vec![
             WorkloadSample {
                 name: "randwrite".into(),
@@ -195,6 +198,8 @@ fn sample(
                 ops: 20_160 * t,
                 bytes: 20_160 * 4_096 * t,
                 errors: 0,
+                errors_in_all: 0,
+                ran: Duration::from_millis(100 * t),
                 ops_per_s: fio,
                 bytes_per_s: fio * 4_096.0,
                 recent: latency(20_160, 8_300),
@@ -208,6 +213,8 @@ fn sample(
                 ops: 3_890 * t,
                 bytes: 0,
                 errors: 0,
+                errors_in_all: 0,
+                ran: Duration::from_millis(100 * t),
                 ops_per_s: clo,
                 bytes_per_s: 0.0,
                 recent: latency(3_890, 23_400),
@@ -319,6 +326,7 @@ fn flags(t: u64, clo: f64) -> FlagSample {
         name,
         rmws: rmws * t,
         avoided: avoided * t,
+        governed: name != "DIRTY",
     };
     let words = [0x601b, 0x601b, 0x601b, 0x6019];
     let words = (32..)

@@ -4,6 +4,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
+use cairn_fio::job::Ddir;
+
 use super::fill::Filler;
 use super::generate::{Generator, Io, READ, WRITE};
 use super::target::Target;
@@ -165,7 +167,7 @@ impl Worker {
         match done {
             Ok(()) => recorder.done(dir, len, nanos),
             Err(error) => {
-                recorder.failed(dir);
+                recorder.failed(dir, || describe(&step, &error));
                 if !self.go_on.get(dir).copied().unwrap_or(false) {
                     return Err(Failed { step, error });
                 }
@@ -180,6 +182,17 @@ impl Worker {
             self.step(Step::Flush(region))?;
         }
         Ok(())
+    }
+}
+
+/// An I/O that failed, for people.
+pub(crate) fn describe(step: &Step, error: &cairn_block::Error) -> String {
+    match step {
+        Step::Io(io) => {
+            let dir = Ddir::ALL.get(io.dir).map_or("", |d| d.word());
+            format!("{dir} of {} bytes at {}: {error}", io.len, io.offset)
+        }
+        Step::Flush(_) => format!("flush: {error}"),
     }
 }
 

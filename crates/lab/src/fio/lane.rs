@@ -7,12 +7,11 @@ use std::sync::mpsc::Sender;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use cairn_fio::job::Ddir;
 use cairn_fio::output::CpuUsage;
 
 use super::track::End;
 use super::usage;
-use crate::engine::run::{Failed, Step, Stop, Worker};
+use crate::engine::run::{Failed, Stop, Worker, describe};
 use crate::load;
 
 /// Errno of a panic in a worker (EIO).
@@ -88,15 +87,5 @@ fn wait(delay: Duration, stop: &Stop) {
             return;
         }
         thread::sleep(left.min(Duration::from_millis(20)));
-    }
-}
-
-fn describe(step: &Step, error: &cairn_block::Error) -> String {
-    match step {
-        Step::Io(io) => {
-            let dir = Ddir::ALL.get(io.dir).map_or("", |d| d.word());
-            format!("{dir} of {} bytes at {}: {error}", io.len, io.offset)
-        }
-        Step::Flush(_) => format!("flush: {error}"),
     }
 }

@@ -118,11 +118,13 @@ impl Arena {
     ///
     /// # Safety
     /// They came from this arena, and no new reader can reach them.
-    pub(crate) unsafe fn retire(&self, nodes: &[NodePtr]) {
+    pub(crate) unsafe fn retire(&self, nodes: [&[NodePtr]; 2]) {
         let mut inner = lock(&self.inner);
-        inner.live -= nodes.len();
-        inner.retired += nodes.len();
-        inner.open.extend_from_slice(nodes);
+        for nodes in nodes {
+            inner.live -= nodes.len();
+            inner.retired += nodes.len();
+            inner.open.extend_from_slice(nodes);
+        }
         if inner.open.len() >= BATCH {
             inner.seal();
             inner.collect();

@@ -43,3 +43,31 @@ impl<T: Copy, const N: usize> FixedList<T, N> {
         Some(unsafe { last.assume_init_mut() })
     }
 }
+
+/// A list whose first items lie on the stack and the others on the heap.
+pub(crate) struct SpillList<T, const N: usize> {
+    first: FixedList<T, N>,
+    rest: Vec<T>,
+}
+
+impl<T: Copy, const N: usize> SpillList<T, N> {
+    pub(crate) const fn new() -> Self {
+        Self {
+            first: FixedList::new(),
+            rest: Vec::new(),
+        }
+    }
+
+    pub(crate) fn push(&mut self, item: T) {
+        if self.first.len < N {
+            self.first.push(item);
+        } else {
+            self.rest.push(item);
+        }
+    }
+
+    /// Both parts, in order.
+    pub(crate) fn parts(&self) -> [&[T]; 2] {
+        [self.first.as_slice(), &self.rest]
+    }
+}

@@ -12,6 +12,7 @@ mod path;
 mod seek;
 mod small;
 mod splice;
+mod tags;
 #[cfg(test)]
 mod tests;
 mod view;
@@ -25,6 +26,7 @@ use crate::pin::{Pin, pin};
 use crate::sync::{AtomicPtr, AtomicU32, AtomicU64, Ordering, fence};
 use crate::value::Run;
 use small::Small;
+use walk::NodeList;
 
 pub(crate) use seek::{BATCH, Place};
 pub(crate) use splice::SPLICE_ITEMS;
@@ -156,10 +158,10 @@ impl Tree {
     pub(crate) fn dismantle(&mut self, arena: &Arena) {
         let Some(root) = self.root() else { return };
         self.root.store(ptr::null_mut(), Ordering::Relaxed);
-        let mut nodes = Vec::new();
+        let mut nodes = NodeList::new();
         // SAFETY: the nodes under the root are alive: nobody else can change the tree now.
         unsafe { walk::nodes_under(root, &mut nodes) };
         // SAFETY: the borrow is exclusive, so no reader is in the tree.
-        unsafe { arena.free(nodes.into_iter()) };
+        unsafe { arena.free(nodes.parts().into_iter().flatten().copied()) };
     }
 }

@@ -71,7 +71,7 @@ impl Value {
     /// Delayed in whichever way: memory alone holds it.
     #[inline]
     pub(crate) fn must_keep(self) -> bool {
-        tag_must_keep(self.tag())
+        matches!(self.tag(), Self::DELAYED | Self::DELAYED_UNWRITTEN)
     }
 
     /// The status of a run with this value that starts at `lblk`; `None` if nothing is known.
@@ -92,11 +92,6 @@ impl Value {
             _ => Status::Hole,
         }
     }
-}
-
-#[inline]
-pub(crate) fn tag_must_keep(tag: u8) -> bool {
-    tag == Value::DELAYED || tag == Value::DELAYED_UNWRITTEN
 }
 
 /// A run of blocks, known or not. Two words, so that it is handed over in registers.

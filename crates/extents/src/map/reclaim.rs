@@ -79,26 +79,14 @@ impl Exclusive<'_> {
         let view = unsafe { map.tree.view(&pin, *at) };
         let first = view.index(*at);
         let masks = view.masks();
-        let mut visited = 0_u64;
-        let mut stopped = None;
-        let mut next = view.end;
-        for i in first..view.len() {
-            if masks.known >> i & 1 == 0 {
-                continue;
-            }
-            let key = view.item(i).key;
-            if *budget <= 0 {
-                stopped = Some(Visited::Stopped(key, false));
-            } else if key > end {
-                stopped = Some(Visited::Stopped(end + 1, true));
-            }
-            if stopped.is_some() {
-                next = key;
-                break;
-            }
-            *budget -= 1;
-            visited |= 1 << i;
-        }
+        let ahead = masks.known & (u64::MAX << first);
+        let all = i64::from(ahead.count_ones());
+        let (visited, next, stopped) = if all < *budget && view.end <= end {
+            *budget -= all;
+            (ahead, view.end, None)
+        } else {
+            stop_in(&view, ahead, end, budget)
+        };
         let loose = visited & !masks.kept;
         let free = loose & !masks.marked;
         if free == 0 {
@@ -121,7 +109,19 @@ impl Exclusive<'_> {
         freed: &mut u32,
     ) {
         let mut items: FixedList<Item, SPLICE_ITEMS> = FixedList::new();
-        for i in first..view.len() {
+        let stays = visited & !free;
+        let upto = if stays == 0 && next == view.end {
+            // Nothing stays to the end: one stretch of which nothing is known.
+            items.push(Item {
+                key: view.item(first).key,
+                value: Value::UNKNOWN,
+                referenced: false,
+            });
+            first
+        } else {
+            view.len()
+        };
+        for i in first..upto {
             let item = view.item(i);
             if item.key >= next {
                 break;
@@ -170,4 +170,22 @@ impl Exclusive<'_> {
         }
         rest.freed = 0;
     }
+}
+
+/// Visits the entries `ahead` one by one, as the budget or the end lies among them. Returns those
+/// visited, where that ended, and why, unless it was at the end of the stretch.
+fn stop_in(view: &View<'_>, ahead: u64, end: u32, budget: &mut i64) -> (u64, u32, Option<Visited>) {
+    let mut visited = 0_u64;
+    for i in (0..view.len()).filter(|&i| ahead >> i & 1 != 0) {
+        let key = view.item(i).key;
+        if *budget <= 0 {
+            return (visited, key, Some(Visited::Stopped(key, false)));
+        }
+        if key > end {
+            return (visited, key, Some(Visited::Stopped(end + 1, true)));
+        }
+        *budget -= 1;
+        visited |= 1 << i;
+    }
+    (visited, view.end, None)
 }

@@ -2,6 +2,7 @@
 
 use super::node::{CHILDREN, Inner, LEAF_ITEMS, Leaf};
 use super::small::SMALL_RUNS;
+use super::walk::NodeList;
 use super::{Root, Tree};
 use crate::arena::{Arena, NodePtr, OutOfMemory};
 use crate::sync::Ordering;
@@ -81,11 +82,11 @@ impl Tree {
 /// The tree under `old` is unlinked and nobody frees it meanwhile.
 unsafe fn retire_all(arena: &Arena, old: Option<Root>) {
     let Some(old) = old else { return };
-    let mut nodes = Vec::new();
+    let mut nodes = NodeList::new();
     // SAFETY: as the caller says.
     unsafe { super::walk::nodes_under(old, &mut nodes) };
     // SAFETY: as the caller says.
-    unsafe { arena.retire(&nodes) };
+    unsafe { arena.retire(nodes.parts()) };
 }
 
 fn build(arena: &Arena, items: &[Item], made: &mut Vec<NodePtr>) -> Result<Root, OutOfMemory> {

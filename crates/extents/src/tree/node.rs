@@ -4,7 +4,7 @@
 //! ```text
 //! leaf   0 keys   48 x u32, biased, padded with the largest
 //!      192 marks  u64, one bit an item      200 counts 4 x u8 + 4 spare
-//!      208 tags   24 x u8, two items each   232 values 46 x 48 bits, then 4 spare bytes
+//!      208 tags   48 x 4 bits             232 values 46 x 48 bits, then 4 spare bytes
 //! inner  0 keys   48 x u32, biased: key i is the first block of child i + 1
 //!      192 count  u64                       200 links  39 x address
 //! ```
@@ -12,10 +12,13 @@
 //! Keys are kept with the top bit flipped, so that signed vector comparisons order them.
 
 use super::seek::prefetch;
+use super::tags::Tags;
 use super::width::{Baseline, KEYS, Width};
+use std::mem::MaybeUninit;
+
 use crate::arena::{NODE_BYTES, Node, NodePtr};
 use crate::sync::{AtomicPtr, AtomicU64, Ordering};
-use crate::value::{Item, Value, tag_must_keep};
+use crate::value::{Item, Value};
 
 /// Items in a leaf.
 pub(super) const LEAF_ITEMS: usize = 46;
@@ -46,7 +49,7 @@ pub(super) struct Leaf {
     /// Items that memory alone holds.
     kept: u8,
     spare: [u8; 5],
-    tags: [u8; LEAF_ITEMS.div_ceil(2) + 1],
+    tags: Tags,
     values: [u8; LEAF_ITEMS * VALUE_BYTES + 4],
 }
 
@@ -70,34 +73,67 @@ pub(super) struct Found {
 }
 
 impl Leaf {
+    const EMPTY: Self = Self {
+        keys: [i32::MAX; KEYS],
+        marks: AtomicU64::new(0),
+        items: 0,
+        known: 0,
+        kept: 0,
+        spare: [0; 5],
+        tags: Tags::new(),
+        values: [0; LEAF_ITEMS * VALUE_BYTES + 4],
+    };
+
     /// Writes a leaf into fresh memory.
     ///
     /// # Safety
     /// The node's memory is the caller's alone.
     pub(super) unsafe fn build(node: NodePtr, items: &[Item]) {
         debug_assert!(!items.is_empty() && items.len() <= LEAF_ITEMS);
-        let mut leaf = Self {
-            keys: [i32::MAX; KEYS],
-            marks: AtomicU64::new(0),
-            items: 0,
-            known: 0,
-            kept: 0,
-            spare: [0; 5],
-            tags: [0; LEAF_ITEMS.div_ceil(2) + 1],
-            values: [0; LEAF_ITEMS * VALUE_BYTES + 4],
-        };
+        // SAFETY: the memory is the caller's, large enough and aligned (asserted above).
+        let leaf = unsafe { node.cast::<MaybeUninit<Self>>().as_mut() }.write(Self::EMPTY);
         let mut marks = 0;
         for (at, item) in items.iter().enumerate() {
-            let tag = item.value.tag();
             leaf.set(at, item);
             marks |= u64::from(item.referenced) << at;
-            leaf.known += u8::from(tag != 0);
-            leaf.kept += u8::from(tag_must_keep(tag));
-            leaf.items += 1;
         }
-        leaf.marks = AtomicU64::new(marks);
+        leaf.finish(items.len(), marks);
+    }
+
+    /// Writes a leaf into fresh memory: the first `left` items of `old`, `new`, and the items of
+    /// `old` from `right` on. Whole ranges are copied, which is faster than item by item.
+    ///
+    /// # Safety
+    /// The node's memory is the caller's alone.
+    #[expect(
+        clippy::indexing_slicing,
+        reason = "the caller keeps the sum within LEAF_ITEMS"
+    )]
+    pub(super) unsafe fn build_from(
+        node: NodePtr,
+        old: &Self,
+        left: usize,
+        new: &[Item],
+        right: usize,
+    ) {
+        let (at, rest) = (left + new.len(), old.len() - right);
+        debug_assert!(at + rest <= LEAF_ITEMS);
         // SAFETY: the memory is the caller's, large enough and aligned (asserted above).
-        unsafe { node.cast::<Self>().write(leaf) };
+        let leaf = unsafe { node.cast::<MaybeUninit<Self>>().as_mut() }.write(Self::EMPTY);
+        leaf.keys[..left].copy_from_slice(&old.keys[..left]);
+        leaf.keys[at..at + rest].copy_from_slice(&old.keys[right..right + rest]);
+        let bytes = |n: usize| n * VALUE_BYTES;
+        leaf.values[..bytes(left)].copy_from_slice(&old.values[..bytes(left)]);
+        leaf.values[bytes(at)..bytes(at + rest)]
+            .copy_from_slice(&old.values[bytes(right)..bytes(right + rest)]);
+        leaf.tags = old.tags.first(left).with(old.tags.down(right).up(at));
+        let old_marks = old.marks();
+        let mut marks = old_marks & ((1 << left) - 1) | old_marks >> right << at;
+        for (i, item) in new.iter().enumerate() {
+            leaf.set(left + i, item);
+            marks |= u64::from(item.referenced) << (left + i);
+        }
+        leaf.finish(at + rest, marks);
     }
 
     #[expect(
@@ -106,9 +142,15 @@ impl Leaf {
     )]
     fn set(&mut self, at: usize, item: &Item) {
         self.keys[at] = bias(item.key);
-        self.tags[at / 2] |= item.value.tag() << (at % 2 * 4);
+        self.tags.set(at, item.value.tag());
         let bytes = item.value.delta().to_le_bytes();
         self.values[at * VALUE_BYTES..][..VALUE_BYTES].copy_from_slice(&bytes[..VALUE_BYTES]);
+    }
+
+    fn finish(&mut self, items: usize, marks: u64) {
+        self.items = items.to_le_bytes()[0];
+        (self.known, self.kept) = self.tags.counts();
+        self.marks = AtomicU64::new(marks);
     }
 
     #[inline]
@@ -192,7 +234,7 @@ impl Leaf {
     )]
     pub(super) fn value(&self, at: usize) -> Value {
         let at = at.min(LEAF_ITEMS - 1);
-        let tag = self.tags[at / 2] >> (at % 2 * 4) & 0xf;
+        let tag = self.tags.get(at);
         let mut bytes = [0; 8];
         bytes.copy_from_slice(&self.values[at * VALUE_BYTES..][..8]);
         Value::from_parts(tag, u64::from_le_bytes(bytes))
@@ -213,6 +255,11 @@ impl Leaf {
 
     pub(super) fn unmark(&self, bits: u64) {
         self.marks.fetch_and(!bits, Ordering::Relaxed);
+    }
+
+    /// A bit for each known item, and for those of them that memory alone holds.
+    pub(super) fn masks(&self) -> (u64, u64) {
+        self.tags.masks()
     }
 
     pub(super) fn marks(&self) -> u64 {

@@ -1,6 +1,7 @@
 //! The way from the root to a leaf, as the writer takes it.
 
 use super::node::{CHILDREN, Inner, Leaf, bias, unbias};
+use super::seek::prefetch_values;
 use super::width::Baseline;
 use super::{HEIGHT_MASK, Root};
 use crate::arena::NodePtr;
@@ -95,6 +96,7 @@ impl<'a> Path<'a> {
             node = inner.child(at);
             *slot = Some(Step { inner, at });
         }
+        prefetch_values(node.as_ptr());
         Self {
             steps,
             // SAFETY: at height 0 there are leaves, and only the writer frees them.

@@ -156,7 +156,7 @@ fn prefetch_keys(node: *mut Node) {
 /// Fetches the lines of a leaf behind its keys, while those are fetched and compared.
 #[inline(always)]
 #[expect(clippy::inline_always, reason = "a few instructions")]
-fn prefetch_values(node: *mut Node) {
+pub(super) fn prefetch_values(node: *mut Node) {
     let line = node.cast::<u8>();
     for offset in [192, 256, 320, 384, 448] {
         prefetch(line.wrapping_add(offset));

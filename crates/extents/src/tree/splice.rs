@@ -3,7 +3,7 @@
 use super::node::{CHILDREN, Inner, LEAF_ITEMS, Leaf};
 use super::path::{InnerRef, LeafRef, Path, Step};
 use super::small::{SMALL_ITEMS, SMALL_RUNS};
-use super::walk::children_under;
+use super::walk::{NodeList, children_under};
 use super::{HEIGHT_MASK, Root, Tree};
 use crate::arena::{Arena, NodePtr, OutOfMemory};
 use crate::list::FixedList;
@@ -34,8 +34,8 @@ const SMALL_AGAIN: u32 = 2;
 struct Draft<'a> {
     arena: &'a Arena,
     urgent: bool,
-    made: Vec<NodePtr>,
-    replaced: Vec<NodePtr>,
+    made: NodeList,
+    replaced: NodeList,
     /// Counts of what is made, less counts of what is replaced.
     known: i64,
     kept: i64,
@@ -56,6 +56,41 @@ impl Draft<'_> {
         self.known += known;
         self.kept += kept;
         Ok(node)
+    }
+
+    /// A leaf that differs from `old` in a few items: the first `left` stay, the last of them
+    /// possibly going on with the first of `items`, and those from `right` on.
+    fn edited_leaf(
+        &mut self,
+        old: LeafRef<'_>,
+        left: usize,
+        items: &[Item],
+        goes_on: Option<Item>,
+        right: usize,
+        level: &mut Children,
+    ) -> Result<(), OutOfMemory> {
+        let mut new = Items::new();
+        let mut left = left;
+        if let Some(last) = left.checked_sub(1) {
+            // Taken along, so that it can be joined with what follows.
+            new.push(old.read.item(last));
+            left = last;
+        }
+        join(&mut new, items);
+        if let Some(item) = goes_on {
+            join(&mut new, &[item]);
+        }
+        let node = self.node()?;
+        // SAFETY: fresh memory.
+        unsafe { Leaf::build_from(node, old.read, left, new.as_slice(), right) };
+        // SAFETY: built just now.
+        let leaf = unsafe { LeafRef::new(node) };
+        let (known, kept) = leaf.read.counts();
+        self.known += i64::from(known);
+        self.kept += i64::from(kept);
+        self.replaces(old.node, old.read.counts());
+        level.push((leaf.read.item(0).key, node));
+        Ok(())
     }
 
     fn inner(&mut self, children: &[(u32, NodePtr)]) -> Result<NodePtr, OutOfMemory> {
@@ -95,8 +130,8 @@ impl Tree {
         let mut draft = Draft {
             arena,
             urgent,
-            made: Vec::new(),
-            replaced: Vec::new(),
+            made: NodeList::new(),
+            replaced: NodeList::new(),
             known: 0,
             kept: 0,
         };
@@ -108,7 +143,7 @@ impl Tree {
         match done {
             Ok(()) => {
                 // SAFETY: unlinked by the store just made.
-                unsafe { arena.retire(&draft.replaced) };
+                unsafe { arena.retire(draft.replaced.parts()) };
                 self.count(draft.known, draft.kept);
                 if self.known() <= SMALL_AGAIN {
                     // SAFETY: the caller is the only writer.
@@ -118,7 +153,7 @@ impl Tree {
             }
             Err(error) => {
                 // SAFETY: never published.
-                unsafe { arena.free(draft.made.into_iter()) };
+                unsafe { arena.free(draft.made.parts().into_iter().flatten().copied()) };
                 Err(error)
             }
         }
@@ -340,6 +375,9 @@ impl<'a> Span<'a> {
         });
         // SAFETY: the caller is the only writer.
         let (before, after) = unsafe { self.helper(about, appends) };
+        if left == right && before.is_none() && after.is_none() && about <= LEAF_ITEMS {
+            return draft.edited_leaf(left, kept_left.end, items, goes_on, kept_right.start, level);
+        }
 
         let mut new = Items::new();
         if let Some(before) = before {

@@ -1,6 +1,5 @@
 //! A stretch of boundaries as the writer looks at it: a leaf, or the small map.
 
-use super::node::Leaf;
 use super::path::{LeafRef, Path};
 use super::small::SMALL_ITEMS;
 use super::{Root, Tree};
@@ -96,7 +95,14 @@ impl View<'_> {
 
     pub(crate) fn masks(&self) -> Masks {
         match &self.items {
-            Items::Leaf(leaf) => leaf.read.masks(),
+            Items::Leaf(leaf) => {
+                let (known, kept) = leaf.read.masks();
+                Masks {
+                    known,
+                    kept,
+                    marked: leaf.read.marks(),
+                }
+            }
             Items::Small(items) => {
                 let bits = |of: fn(&Item) -> bool| {
                     let all = items.as_slice().iter().enumerate();
@@ -138,20 +144,5 @@ impl View<'_> {
             }
         }
         self.tree.commit();
-    }
-}
-
-impl Leaf {
-    fn masks(&self) -> Masks {
-        let mut masks = Masks {
-            marked: self.marks(),
-            ..Masks::default()
-        };
-        for at in 0..self.len() {
-            let value = self.value(at);
-            masks.known |= u64::from(value.is_known()) << at;
-            masks.kept |= u64::from(value.must_keep()) << at;
-        }
-        masks
     }
 }

@@ -5,6 +5,10 @@ use super::node::Leaf;
 use super::path::{InnerRef, LeafRef};
 use super::seek::prefetch;
 use crate::arena::NodePtr;
+use crate::list::SpillList;
+
+/// Nodes to give back: a few for most changes, very many for some.
+pub(super) type NodeList = SpillList<NodePtr, 12>;
 
 /// Children fetched ahead.
 const AHEAD: usize = 6;
@@ -14,7 +18,7 @@ const AHEAD: usize = 6;
 ///
 /// # Safety
 /// The nodes are not freed meanwhile.
-pub(super) unsafe fn nodes_under(root: Root, nodes: &mut Vec<NodePtr>) -> (u32, u32) {
+pub(super) unsafe fn nodes_under(root: Root, nodes: &mut NodeList) -> (u32, u32) {
     nodes.push(root.node);
     if root.height == 0 {
         // SAFETY: at height 0 there are leaves; not freed, says the caller.
@@ -34,7 +38,7 @@ pub(super) unsafe fn children_under(
     inner: InnerRef<'_>,
     range: std::ops::Range<usize>,
     height: usize,
-    nodes: &mut Vec<NodePtr>,
+    nodes: &mut NodeList,
 ) -> (u32, u32) {
     let mut counts = (0, 0);
     for at in range.clone() {

@@ -10,7 +10,7 @@ type Block = Option<(Status, bool)>;
 #[derive(Clone)]
 pub(crate) struct Blocks {
     rules: Rules,
-    blocks: Vec<Block>,
+    all: Vec<Block>,
     pub(crate) seq: u64,
 }
 
@@ -18,13 +18,13 @@ impl Blocks {
     pub(crate) fn new(rules: Rules, blocks: u32) -> Self {
         Self {
             rules,
-            blocks: vec![None; blocks as usize],
+            all: vec![None; blocks as usize],
             seq: 0,
         }
     }
 
     fn get(&self, at: u32) -> Block {
-        self.blocks.get(at as usize).copied().flatten()
+        self.all.get(at as usize).copied().flatten()
     }
 
     /// Whether block `at + 1` goes on where block `at` ends.
@@ -57,7 +57,7 @@ impl Blocks {
 
     fn mark(&mut self, e: Extent, marked: bool) {
         for at in e.lblk..e.end() {
-            if let Some(block) = &mut self.blocks[at as usize] {
+            if let Some(block) = &mut self.all[at as usize] {
                 block.1 = marked;
             }
         }
@@ -67,7 +67,7 @@ impl Blocks {
     pub(crate) fn entries(&self) -> Vec<Extent> {
         let mut entries: Vec<Extent> = Vec::new();
         let mut at = 0;
-        while (at as usize) < self.blocks.len() {
+        while (at as usize) < self.all.len() {
             match self.entry(at) {
                 Some(e) => {
                     at = e.end();
@@ -82,7 +82,7 @@ impl Blocks {
     fn set(&mut self, lblk: u32, len: u32, status: Option<Status>) {
         for i in 0..len {
             let block = status.map(|s| (s.advanced(i), false));
-            self.blocks[(lblk + i) as usize] = block;
+            self.all[(lblk + i) as usize] = block;
         }
         // A run that grew together was looked up if a part of it was.
         if let Some(e) = self.entry(lblk)
@@ -159,7 +159,7 @@ impl Blocks {
     }
 
     pub(crate) fn clear(&mut self) {
-        for block in &mut self.blocks {
+        for block in &mut self.all {
             block.take_if(|b| !b.0.must_keep());
         }
     }
@@ -171,7 +171,7 @@ impl Blocks {
     }
 
     pub(crate) fn hole_at(&self, lblk: u32) -> u32 {
-        (lblk..self.blocks.len() as u32)
+        (lblk..self.all.len() as u32)
             .find(|&b| self.get(b).is_some_and(|x| x.0 != Status::Hole))
             .map_or(u32::MAX, |b| b)
             - lblk

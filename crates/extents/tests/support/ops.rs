@@ -128,6 +128,10 @@ impl Trio {
     }
 
     /// Carries the operation out three times; panics if answers differ.
+    #[allow(
+        clippy::too_many_lines,
+        reason = "one arm for each operation, each a few lines"
+    )]
     pub(crate) fn run(&mut self, op: &Op) {
         match op {
             Op::Insert(r, status) => {
@@ -163,7 +167,7 @@ impl Trio {
             Op::Lookup(at) => {
                 let found = self.map.lookup(*at);
                 self.looked_up(*at, found.map(|f| f.extent));
-                assert_eq!(found.is_none_or(|f| f.seq == self.map.seq()), true);
+                assert!(found.is_none_or(|f| f.seq == self.map.seq()));
             }
             Op::LookupMany(blocks) => {
                 let before: Vec<_> = blocks.iter().map(|&b| self.map.containing(b)).collect();

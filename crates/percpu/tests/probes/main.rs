@@ -192,15 +192,16 @@ fn an_owned_add_is_one_instruction_and_not_locked() {
         return;
     }
     let assembly = assembly();
-    for name in [
-        "probe_handle_inc",
-        "probe_inc",
-        "probe_add",
-        "probe_gauge_dec",
+    // By index there are two owned ways, for threads that are near and for others.
+    for (name, ways) in [
+        ("probe_handle_inc", 1),
+        ("probe_inc", 2),
+        ("probe_add", 2),
+        ("probe_gauge_dec", 2),
     ] {
         let lines = function(&assembly, name);
         let adds = lines.iter().filter(|line| adds_to_memory(line)).count();
-        assert_eq!(adds, 1, "{name}: {lines:#?}");
+        assert_eq!(adds, ways, "{name}: {lines:#?}");
         let locked = lines.iter().any(|line| line.starts_with("lock"));
         assert!(!locked, "{name}: {lines:#?}");
     }

@@ -56,6 +56,6 @@ impl Default for Options {
 pub struct Outcome {
     /// The finished run, to be printed on the normal screen.
     pub summary: cairn_lab::Summary,
-    /// Exit code of the program: 0, 1 after a failed worker, 128+n after signal n.
+    /// Exit code of the program: 0; 1 after a failed worker or operation; 128+n after signal n.
     pub code: u8,
 }

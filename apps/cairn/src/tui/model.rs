@@ -232,6 +232,8 @@ pub struct Model {
     pub unknown_said: bool,
     /// The first failure of a worker.
     pub failure: Option<Arc<str>>,
+    /// The first operation that failed.
+    pub error: Option<Arc<str>>,
     /// No sample came for this long.
     pub stalled: Option<Duration>,
     /// Drops named in the events so far.
@@ -280,6 +282,7 @@ impl Model {
             note: None,
             unknown_said: false,
             failure: None,
+            error: None,
             stalled: None,
             drops_said: 0,
             meter: Meter::default(),

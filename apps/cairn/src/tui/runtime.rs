@@ -74,7 +74,7 @@ pub fn run(lab: Lab, options: Options) -> anyhow::Result<Outcome> {
     drop(signals);
     let code = match end {
         Some(End::Signal(signal)) => u8::try_from(128 + signal).unwrap_or(255),
-        Some(End::Asked) | None => u8::from(model.failure.is_some()),
+        Some(End::Asked) | None => u8::from(model.failure.is_some() || model.error.is_some()),
     };
     Ok(Outcome { summary, code })
 }

@@ -201,6 +201,8 @@ pub struct Glyphs {
     pub arrow: char,
     /// A value above the axis.
     pub above: char,
+    /// A value of arm B in the lower and in the upper half of a cell.
+    pub half: [char; 2],
     /// First part of a bar.
     pub bar: char,
     /// Second part of a bar.
@@ -228,6 +230,7 @@ static UNICODE: Glyphs = Glyphs {
     flow: '│',
     arrow: '▼',
     above: '▲',
+    half: ['▄', '▀'],
     bar: '▆',
     rest: '▂',
     set: '▄',
@@ -265,6 +268,7 @@ static ASCII: Glyphs = Glyphs {
     flow: '|',
     arrow: 'v',
     above: '^',
+    half: ['#', '#'],
     bar: '#',
     rest: 'x',
     set: '#',

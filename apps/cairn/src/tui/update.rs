@@ -193,6 +193,16 @@ fn take_sample(model: &mut Model, sample: &Arc<Sample>) {
     if let Some(failure) = &sample.failure {
         fail(model, failure);
     }
+    if let Some(error) = &sample.first_error
+        && model.error.is_none()
+    {
+        model.error = Some(Arc::clone(error));
+        event(
+            model,
+            Kind::Bad,
+            &format!("first failed operation: {error}"),
+        );
+    }
     // Named when the count begins and each time it doubled, or drops would fill the list.
     if sample.dropped > 0 && sample.dropped >= model.drops_said * 2 {
         model.drops_said = sample.dropped;

@@ -136,6 +136,51 @@ fn a_failure_is_shown_once_and_stops_the_workload() {
 }
 
 #[test]
+fn the_first_failed_operation_is_named_and_errors_are_counted_on_screen() {
+    let mut model = model();
+    for errors in [1, 2] {
+        next(&mut model, |s| {
+            s.first_error = Some("randwrite: write at 4096: no space".into());
+            s.workloads[0].errors_in_all = errors;
+        });
+    }
+    let text = "first failed operation: randwrite: write at 4096: no space".to_owned();
+    assert_eq!(last_event(&model), (Kind::Bad, text));
+    assert!(model.error.is_some());
+    let text = scene::text(&scene::draw(&model));
+    assert!(text.lines().next().unwrap().contains("errors 2"), "{text}");
+}
+
+#[test]
+fn a_comparison_without_a_figure_says_why() {
+    for size in [(160, 48), (80, 24)] {
+        let mut model = scene::mixed(MONO, size);
+        next(&mut model, |s| {
+            let c = s.comparison.as_mut().unwrap();
+            c.effect = None;
+            c.reason = Some("the workload does not use what it switches".into());
+        });
+        let text = scene::text(&scene::draw(&model));
+        assert!(text.contains("the workload does not use"), "{text}");
+        assert!(!text.contains("separated"), "{text}");
+    }
+}
+
+#[test]
+fn where_one_chart_fits_it_is_that_of_the_compared_workload() {
+    let mut model = scene::mixed(MONO, (80, 24));
+    assert!(scene::text(&scene::draw(&model)).contains("200.7 kIOPS"));
+    next(&mut model, |s| {
+        s.comparison.as_mut().unwrap().workload = Some(1)
+    });
+    let text = scene::text(&scene::draw(&model));
+    assert!(
+        text.contains("38.69 kop/s") && text.contains("2 of 2"),
+        "{text}"
+    );
+}
+
+#[test]
 fn drops_are_counted_on_screen_and_named_in_the_events() {
     let mut model = model();
     for dropped in [1, 2, 3, 4, 5] {

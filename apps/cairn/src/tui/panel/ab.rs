@@ -1,14 +1,14 @@
 //! A/B: the arms of the policy switched last, as the lab compares them. Nothing is computed here.
 
 use ratatui::buffer::Buffer;
-use ratatui::layout::Rect;
+use ratatui::layout::{Margin, Rect};
 use ratatui::text::{Line, Span};
 use ratatui::widgets::Widget;
 
-use cairn_lab::{Comparison, Effect};
+use cairn_lab::{ArmSample, Comparison, Effect};
 
 use super::{Ctx, right};
-use crate::tui::format::{arm_letter, change, cut, fit, fold, si, us_of};
+use crate::tui::format::{arm_letter, change, cut, fit, si, us_of};
 use crate::tui::theme::Role;
 use crate::tui::widget::Canvas;
 use crate::tui::widget::ci_bar::CiBar;
@@ -16,80 +16,110 @@ use crate::tui::widget::ci_bar::CiBar;
 /// Widest arm name.
 const NAME: usize = 14;
 
+/// A row of the panel.
+enum Row {
+    Text(Line<'static>),
+    Bar(Effect),
+}
+
 pub(super) fn render(ctx: &Ctx<'_>, area: Rect, buf: &mut Buffer) {
     let comparison = ctx.sample().and_then(|s| s.comparison.as_ref());
     let policy = comparison.and_then(|c| ctx.model.setup.policies.get(c.policy));
     let rest = policy.map_or("", |p| p.name.as_str());
     let inner = ctx.open(area, buf, "A/B", rest);
-    let mut canvas = Canvas::new(buf, inner);
-    let width = usize::from(canvas.width());
-    let Some(c) = comparison else {
-        let lines = nothing_yet(ctx, inner.width);
-        canvas.lines(0, &lines);
-        return;
+    let rows = match comparison {
+        None => text(nothing_yet(ctx, inner.width)),
+        // Where rows are few the verdict goes first and the arms' own figures are left out.
+        Some(c) if inner.height < 6 => brief(ctx, c, inner.width),
+        Some(c) => whole(ctx, c, inner.width),
     };
-    let mut y = 0;
-    // Where rows are few the verdict goes first and the arms' own figures are left out.
-    let roomy = canvas.height() >= 6;
-    if roomy {
-        let mut lines = vec![Line::from(ctx.span(Role::Dim, format!(" {}", c.metric)))];
-        lines.extend(c.arms.iter().map(|arm| {
-            Line::from(vec![
-                Span::raw(" "),
-                ctx.arm(c.policy, arm.arm, NAME),
-                ctx.span(Role::Strong, right(si(arm.mean, 4).trim_end(), 9)),
-                Span::raw(format!("  sd {}", right(si(arm.sd, 3).trim_end(), 6))),
-                Span::raw(format!("  n {}", arm.slices)),
-            ])
-        }));
-        canvas.lines(0, &lines);
-        y = 3;
-    }
-    canvas.line(0, y, &effect_line(ctx, c, width));
-    if let Some(effect) = c.effect {
-        let area = Rect {
-            x: inner.x + 1,
-            y: inner.y.saturating_add(y + 1),
-            width: inner.width.saturating_sub(2),
+    for (y, row) in (inner.y..inner.bottom()).zip(rows) {
+        let place = Rect {
+            y,
             height: 1,
-        }
-        .intersection(inner);
-        (&CiBar {
-            effect,
-            theme: ctx.theme,
-        })
-            .render(area, buf);
-    }
-    let mut canvas = Canvas::new(buf, inner);
-    let mut lines = Vec::new();
-    let doubt = format!("{}; peeking", c.estimator);
-    let verdict = ctx.span(Role::Strong, format!(" {}", verdict(ctx, c)));
-    if canvas.height() <= 3 {
-        // One line for both: what it says, and how far to trust it. The sign says the rest.
-        let word = match c.effect {
-            None => " no verdict yet",
-            Some(e) if e.lo > 0.0 || e.hi < 0.0 => " separated",
-            Some(_) => " not separated",
+            ..inner
         };
-        let doubt = estimator(c, width.saturating_sub(word.len() + 2));
-        lines.push(Line::from(vec![
-            ctx.span(Role::Strong, word),
-            ctx.span(Role::Dim, format!("; {doubt}")),
-        ]));
+        match row {
+            Row::Text(line) => Canvas::new(buf, place).line(0, 0, &line),
+            Row::Bar(effect) => {
+                let theme = ctx.theme;
+                (&CiBar { effect, theme }).render(place.inner(Margin::new(1, 0)), buf);
+            }
+        }
+    }
+}
+
+fn text(lines: Vec<Line<'static>>) -> Vec<Row> {
+    lines.into_iter().map(Row::Text).collect()
+}
+
+/// Three rows: the difference, its drawing, and how far to trust it.
+fn brief(ctx: &Ctx<'_>, c: &Comparison, width: u16) -> Vec<Row> {
+    let mut rows = vec![Row::Text(effect_line(ctx, c, usize::from(width)))];
+    let Some(effect) = c.effect else {
+        rows.extend(text(ctx.prose(reason(c), width)));
+        return rows;
+    };
+    rows.push(Row::Bar(effect));
+    // The sign of the difference says which arm is ahead.
+    let word = if effect.lo > 0.0 || effect.hi < 0.0 {
+        " separated"
     } else {
-        lines.push(Line::from(verdict));
-        let rows = fold(&doubt, width.saturating_sub(1));
-        lines.extend(
-            rows.into_iter()
-                .map(|row| Line::from(ctx.span(Role::Dim, format!(" {row}")))),
-        );
-        lines.push(p99_line(ctx, c));
+        " not separated"
+    };
+    let room = usize::from(width).saturating_sub(word.len() + 2);
+    rows.push(Row::Text(Line::from(vec![
+        ctx.span(Role::Strong, word),
+        ctx.span(Role::Dim, format!("; {}", estimator(c, room))),
+    ])));
+    rows
+}
+
+/// Everything, and on a page of its own how to read it.
+fn whole(ctx: &Ctx<'_>, c: &Comparison, width: u16) -> Vec<Row> {
+    let metric = ctx.span(Role::Dim, format!(" {}", c.metric));
+    let mut rows = vec![Row::Text(Line::from(metric))];
+    rows.extend(c.arms.iter().map(|arm| Row::Text(arm_line(ctx, c, arm))));
+    rows.push(Row::Text(effect_line(ctx, c, usize::from(width))));
+    match c.effect {
+        Some(effect) => {
+            rows.push(Row::Bar(effect));
+            let verdict = ctx.span(Role::Strong, format!(" {}", verdict(ctx, c)));
+            rows.push(Row::Text(Line::from(verdict)));
+            rows.push(Row::Text(p99_line(ctx, c)));
+            let doubt = format!("peeking, no fixed n; {}", c.estimator);
+            rows.extend(text(ctx.prose(&doubt, width)));
+        }
+        None => rows.extend(text(ctx.prose(reason(c), width))),
     }
     if ctx.full {
-        lines.push(Line::default());
-        lines.extend(ctx.prose(EXPLAIN, inner.width));
+        rows.push(Row::Text(Line::default()));
+        rows.extend(text(ctx.prose(EXPLAIN, width)));
     }
-    canvas.lines(y + 2, &lines);
+    rows
+}
+
+/// Mean, spread and number of slices, as far as they have a meaning.
+fn arm_line(ctx: &Ctx<'_>, c: &Comparison, arm: &ArmSample) -> Line<'static> {
+    let figure = |least, x, digits| {
+        if arm.slices < least {
+            "-".to_owned()
+        } else {
+            si(x, digits).trim_end().to_owned()
+        }
+    };
+    Line::from(vec![
+        Span::raw(" "),
+        ctx.arm(c.policy, arm.arm, NAME),
+        ctx.span(Role::Strong, right(&figure(1, arm.mean, 4), 9)),
+        Span::raw(format!("  sd {}", right(&figure(2, arm.sd, 3), 6))),
+        Span::raw(format!("  n {}", arm.slices)),
+    ])
+}
+
+/// Why there is no difference to show.
+fn reason(c: &Comparison) -> &str {
+    c.reason.as_deref().unwrap_or("no difference yet")
 }
 
 fn nothing_yet(ctx: &Ctx<'_>, width: u16) -> Vec<Line<'static>> {
@@ -118,10 +148,10 @@ pub(crate) fn effect_line(ctx: &Ctx<'_>, c: &Comparison, width: usize) -> Line<'
                 line.push_span(Span::raw(n));
             }
         }
-        None => line.push_span(ctx.span(
-            Role::Dim,
-            format!("needs 2 slices each: {} / {}", first.slices, second.slices),
-        )),
+        None => {
+            let n = format!("no figure, slices {} / {}", first.slices, second.slices);
+            line.push_span(ctx.span(Role::Dim, n));
+        }
     }
     line
 }
@@ -169,8 +199,8 @@ fn p99_line(ctx: &Ctx<'_>, c: &Comparison) -> Line<'static> {
 }
 
 /// How to read the page; shown where the panel has a page of its own.
-const EXPLAIN: &str = "A slice is one sample of about 100 ms; slices inside the settle window after a \
-     switch belong to no arm. sd is the spread of the slices' rates, n their number. The interval \
+const EXPLAIN: &str = "A slice adds samples up to a second or more; samples inside the settle window \
+     after a switch belong to no arm. sd is the spread of the slices' rates, n their number. The interval \
      holds the true difference in 95 of 100 such runs if nothing but the policy changed meanwhile: \
      arms that ran at different times may differ for other reasons. For a figure to rely on, run \
      the paired comparison: cairn ab POLICY.";

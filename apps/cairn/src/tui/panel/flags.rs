@@ -41,6 +41,11 @@ pub(super) fn render(ctx: &Ctx<'_>, area: Rect, buf: &mut Buffer) {
         format!("look-ups {}", per_s(b.lookups_per_s)),
         format!("dirtied {}", per_s(b.dirties_per_s)),
         format!("written back {}", per_s(b.writebacks_per_s)),
+        if flags.bits.iter().any(|b| !b.governed) && inner.width >= 60 {
+            "* tested under every arm".to_owned()
+        } else {
+            String::new()
+        },
     ];
     canvas.text(
         0,
@@ -126,7 +131,11 @@ fn matrix(ctx: &Ctx<'_>, flags: &FlagSample, canvas: &mut Canvas<'_>, y: u16) ->
         {
             let share = percent(b.avoided as f64, (b.rmws + b.avoided) as f64);
             let text = counts_line(&short(b.rmws), &short(b.avoided), &share);
-            canvas.right(width - 1, y, &text, ctx.style(Role::Plain));
+            let role = if b.governed { Role::Plain } else { Role::Dim };
+            canvas.right(width - 1, y, &text, ctx.style(role));
+            if !b.governed {
+                canvas.glyph(width - 1, y, '*', ctx.style(role));
+            }
         }
         y = y.saturating_add(1);
     }

@@ -12,8 +12,11 @@ pub(super) fn render(ctx: &Ctx<'_>, area: Rect, buf: &mut Buffer) {
     let Some(sample) = ctx.sample() else {
         return ctx.wait(inner, buf, "waiting for the first sample");
     };
+    let is_client = |name: &str| sample.workloads.iter().any(|w| &*w.name == name);
+    let clients = sample.layers.iter().take_while(|l| is_client(&l.name));
     let diagram = StackDiagram {
         layers: &sample.layers,
+        clients: clients.count(),
         theme: ctx.theme,
     };
     (&diagram).render(inner.inner(Margin::new(1, 0)), buf);

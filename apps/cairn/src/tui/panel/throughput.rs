@@ -30,7 +30,7 @@ pub(super) fn render(ctx: &Ctx<'_>, area: Rect, buf: &mut Buffer) {
     let shown = workloads
         .iter()
         .enumerate()
-        .skip(ctx.model.only.unwrap_or(0));
+        .skip(first(ctx, usize::from(n), workloads.len()));
     let room = inner.height.saturating_sub(foot);
     let mut y = inner.y;
     let mut last = Vec::new();
@@ -59,6 +59,15 @@ pub(super) fn render(ctx: &Ctx<'_>, area: Rect, buf: &mut Buffer) {
     if foot == 2 {
         ends(ctx, row(y + 1), buf);
     }
+}
+
+/// The first workload shown: the chosen one, else, where not all fit, the one that is compared.
+pub(crate) fn first(ctx: &Ctx<'_>, shown: usize, workloads: usize) -> usize {
+    if let Some(only) = ctx.model.only {
+        return only;
+    }
+    let compared = ctx.sample().and_then(|s| s.comparison.as_ref()?.workload);
+    compared.unwrap_or(0).min(workloads.saturating_sub(shown))
 }
 
 /// Charts that fit, and the rows below them: the ribbon, and the ends of the time axis where that
@@ -107,7 +116,7 @@ fn title(ctx: &Ctx<'_>, shown: u16, workloads: usize) -> String {
         None => String::new(),
     };
     let more = if usize::from(shown) < workloads {
-        let at = ctx.model.only.unwrap_or(0) + 1;
+        let at = first(ctx, usize::from(shown), workloads) + 1;
         format!("  {at} of {workloads}: Up Down")
     } else {
         String::new()

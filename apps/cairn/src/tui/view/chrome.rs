@@ -91,6 +91,11 @@ fn status(model: &Model, class: Class) -> Line<'static> {
         let text = format!("NO SAMPLES for {}", span(gap));
         parts.push(Span::styled(text, style(Role::Bad)));
     }
+    let latest = model.live.latest.as_ref();
+    let errors: u64 = latest.map_or(0, |s| s.workloads.iter().map(|w| w.errors_in_all).sum());
+    if errors > 0 {
+        parts.push(Span::styled(format!("errors {errors}"), style(Role::Bad)));
+    }
     let dropped = model.live.latest.as_ref().map_or(0, |s| s.dropped);
     if dropped > 0 {
         parts.push(Span::styled(format!("drops {dropped}"), style(Role::Warn)));

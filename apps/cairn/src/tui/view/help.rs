@@ -79,7 +79,7 @@ const NUMBERS: &[(&str, &str)] = &[
     ),
     (
         "A/B",
-        "mean rate of the arm's samples in this run, settle windows left out; sd: their spread; n: how many.",
+        "mean rate of the arm's slices in this run, a second or more each, settle windows left out; sd: their spread; n: how many.",
     ),
     (
         "B vs A",

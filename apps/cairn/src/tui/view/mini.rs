@@ -30,7 +30,8 @@ pub(super) fn render(ctx: &Ctx<'_>, area: Rect, buf: &mut Buffer) {
     let policies = fit(ctx.model.setup.policies.len());
     let compared = if sample.comparison.is_some() { 2 } else { 0 };
     let n = usize::from((area.height.saturating_sub(policies + compared) / 3).max(1));
-    for (index, w) in sample.workloads.iter().enumerate().take(n) {
+    let first = throughput::first(ctx, n, sample.workloads.len());
+    for (index, w) in sample.workloads.iter().enumerate().skip(first).take(n) {
         let mut canvas = Canvas::new(buf, area);
         let width = canvas.width();
         let p99 = format!("p99 {}", us_of(w.recent.n, w.recent.p99));

@@ -14,8 +14,10 @@ use crate::tui::theme::{Role, Theme};
 /// The diagram.
 #[derive(Debug)]
 pub struct StackDiagram<'a> {
-    /// Client first, media last.
+    /// Clients first, media last.
     pub layers: &'a [LayerSample],
+    /// How many of them are clients: those stand side by side, not one above the other.
+    pub clients: usize,
     /// Colours and glyphs.
     pub theme: Theme,
 }
@@ -31,15 +33,16 @@ impl StackDiagram<'_> {
     /// Ways come first, as they make it a stack; then facts, layer by layer, until the room ends.
     fn rooms(&self, height: usize) -> Vec<Room> {
         let n = self.layers.len();
-        let ways = height + 1 >= 2 * n;
-        let mut left = height.saturating_sub(if ways { (2 * n).saturating_sub(1) } else { n });
-        let mut rooms = vec![
-            Room {
+        let way = |i: usize| i + 1 >= self.clients && i + 1 < n;
+        let ways = (0..n).filter(|i| way(*i)).count();
+        let ways = if height >= n + ways { ways } else { 0 };
+        let mut left = height.saturating_sub(n + ways);
+        let mut rooms: Vec<Room> = (0..n)
+            .map(|i| Room {
                 facts: 0,
-                way: ways
-            };
-            n
-        ];
+                way: ways > 0 && way(i),
+            })
+            .collect();
         let most = self.layers.iter().map(|l| l.facts.len()).max().unwrap_or(0);
         for round in 0..most {
             for (room, layer) in rooms.iter_mut().zip(self.layers) {
@@ -48,9 +51,6 @@ impl StackDiagram<'_> {
                     left -= 1;
                 }
             }
-        }
-        if let Some(last) = rooms.last_mut() {
-            last.way = false;
         }
         rooms
     }
@@ -85,7 +85,7 @@ impl Widget for &StackDiagram<'_> {
             canvas.text(0, y, &cut(&layer.name, usize::from(end)), strong);
             y += 1;
             for fact in layer.facts.iter().take(room.facts) {
-                let bar = if i + 1 < self.layers.len() {
+                let bar = if i + 1 >= self.clients && i + 1 < self.layers.len() {
                     glyphs.flow
                 } else {
                     ' '

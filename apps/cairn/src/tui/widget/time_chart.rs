@@ -182,10 +182,11 @@ impl TimeChart<'_> {
             }
         } else {
             let level = self.axis.level(value, height * 2);
+            let [lower, upper] = glyphs.half;
             let half = if level.is_multiple_of(2) {
-                '▄'
+                lower
             } else {
-                '▀'
+                upper
             };
             canvas.glyph(x, row(level, 2), half, style);
         }

@@ -26,6 +26,9 @@ pub(crate) type NodePtr = NonNull<Node>;
 /// Unlinked nodes that are gathered before the readers are looked at: looking costs a system call.
 const BATCH: usize = 64;
 
+/// Nodes waiting for readers that are thought to be many: 2 MiB.
+const PILE: usize = 4096;
+
 /// Free nodes kept back for changes that must not fail.
 const RESERVE: usize = 16;
 
@@ -119,16 +122,28 @@ impl Arena {
     /// # Safety
     /// They came from this arena, and no new reader can reach them.
     pub(crate) unsafe fn retire(&self, nodes: [&[NodePtr]; 2]) {
+        let piled_up = self.take_retired(nodes);
+        if piled_up {
+            // A reader was put to sleep in the middle of a look-up, and holds back all that is
+            // replaced meanwhile: let it finish. Without waiting, since it may be this thread.
+            crate::sync::yield_now();
+        }
+    }
+
+    /// Whether much waits for readers.
+    fn take_retired(&self, nodes: [&[NodePtr]; 2]) -> bool {
         let mut inner = lock(&self.inner);
         for nodes in nodes {
             inner.live -= nodes.len();
             inner.retired += nodes.len();
             inner.open.extend_from_slice(nodes);
         }
-        if inner.open.len() >= BATCH {
-            inner.seal();
-            inner.collect();
+        if inner.open.len() < BATCH {
+            return false;
         }
+        inner.seal();
+        inner.collect();
+        inner.retired > PILE.max(inner.live)
     }
 
     pub(crate) fn memory(&self) -> MemoryReport {

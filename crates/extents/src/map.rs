@@ -5,6 +5,8 @@ mod exclusive;
 mod read;
 mod reclaim;
 mod reserve;
+#[cfg(test)]
+mod tests;
 mod update;
 
 use std::collections::BTreeSet;

@@ -3,6 +3,8 @@
 pub(crate) use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering, fence};
 pub(crate) use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError, Weak};
 
+pub(crate) use std::thread::yield_now;
+
 /// The lock, whether or not a holder panicked: what it guards is changed in steps that are each
 /// complete.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

@@ -73,16 +73,18 @@ pub(super) struct Found {
 }
 
 impl Leaf {
-    const EMPTY: Self = Self {
-        keys: [i32::MAX; KEYS],
-        marks: AtomicU64::new(0),
-        items: 0,
-        known: 0,
-        kept: 0,
-        spare: [0; 5],
-        tags: Tags::new(),
-        values: [0; LEAF_ITEMS * VALUE_BYTES + 4],
-    };
+    fn empty() -> Self {
+        Self {
+            keys: [i32::MAX; KEYS],
+            marks: AtomicU64::new(0),
+            items: 0,
+            known: 0,
+            kept: 0,
+            spare: [0; 5],
+            tags: Tags::new(),
+            values: [0; LEAF_ITEMS * VALUE_BYTES + 4],
+        }
+    }
 
     /// Writes a leaf into fresh memory.
     ///
@@ -91,7 +93,7 @@ impl Leaf {
     pub(super) unsafe fn build(node: NodePtr, items: &[Item]) {
         debug_assert!(!items.is_empty() && items.len() <= LEAF_ITEMS);
         // SAFETY: the memory is the caller's, large enough and aligned (asserted above).
-        let leaf = unsafe { node.cast::<MaybeUninit<Self>>().as_mut() }.write(Self::EMPTY);
+        let leaf = unsafe { node.cast::<MaybeUninit<Self>>().as_mut() }.write(Self::empty());
         let mut marks = 0;
         for (at, item) in items.iter().enumerate() {
             leaf.set(at, item);
@@ -119,7 +121,7 @@ impl Leaf {
         let (at, rest) = (left + new.len(), old.len() - right);
         debug_assert!(at + rest <= LEAF_ITEMS);
         // SAFETY: the memory is the caller's, large enough and aligned (asserted above).
-        let leaf = unsafe { node.cast::<MaybeUninit<Self>>().as_mut() }.write(Self::EMPTY);
+        let leaf = unsafe { node.cast::<MaybeUninit<Self>>().as_mut() }.write(Self::empty());
         leaf.keys[..left].copy_from_slice(&old.keys[..left]);
         leaf.keys[at..at + rest].copy_from_slice(&old.keys[right..right + rest]);
         let bytes = |n: usize| n * VALUE_BYTES;

@@ -19,6 +19,7 @@
 
 use std::env;
 use std::fs;
+use std::hash::{DefaultHasher, Hasher as _};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::OnceLock;
@@ -68,7 +69,11 @@ fn library() -> &'static Path {
             })
             .max_by_key(|path| fs::metadata(path).unwrap().modified().unwrap())
             .unwrap();
-        let out = Path::new(env!("CARGO_TARGET_TMPDIR")).join("probes");
+        // A directory for each way of being called: some runners start a process per test, at once.
+        let mut called = DefaultHasher::new();
+        env::args().for_each(|argument| called.write(argument.as_bytes()));
+        let out = Path::new(env!("CARGO_TARGET_TMPDIR"));
+        let out = out.join(format!("probes-{:x}", called.finish()));
         fs::create_dir_all(&out).unwrap();
         let rlib = out.join("libcairn_percpu.rlib");
         let output = rustc()

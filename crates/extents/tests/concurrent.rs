@@ -14,7 +14,7 @@ fn within_a_minute(test: impl FnOnce() + Send + 'static) {
         test();
         let _ = done.send(());
     });
-    match is_done.recv_timeout(Duration::from_secs(60)) {
+    match is_done.recv_timeout(Duration::from_mins(1)) {
         Err(mpsc::RecvTimeoutError::Timeout) => panic!("hung"),
         _ => thread.join().unwrap(),
     }
@@ -38,7 +38,7 @@ fn no_reader_sees_half_a_change(blocks: u32, rounds: u64) {
         let now = generation(e);
         assert!(now >= *last, "generation {now} of block {at} after {last}");
         // Even generations are one run, odd ones end in pieces of four blocks.
-        if now % 2 == 0 && e.len != blocks {
+        if now.is_multiple_of(2) && e.len != blocks {
             assert!(e.len >= 4, "{e}");
         }
         *last = now;

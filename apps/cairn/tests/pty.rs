@@ -166,7 +166,7 @@ fn policies_pages_help_sizes_and_quit() {
     dash.sees("Self check");
     dash.resize(40, 12);
     dash.sees_no("Self check");
-    dash.sees("kIOPS");
+    dash.sees("kop/s creat-clo");
     dash.resize(20, 5);
     dash.sees("need 30x8");
     dash.resize(80, 24);

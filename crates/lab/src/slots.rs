@@ -104,9 +104,9 @@ fn sums(rows: &[SlotRow]) -> (i64, i64) {
 fn cpus(list: &str) -> Vec<u32> {
     let mut all = Vec::new();
     for part in list.trim().split(',') {
-        let (first, last) = part.split_once('-').unwrap_or((part, part));
-        if let (Ok(first), Ok(last)) = (first.parse::<u32>(), last.parse::<u32>()) {
-            all.extend(first..=last.min(first.saturating_add(65_535)));
+        let (from, to) = part.split_once('-').unwrap_or((part, part));
+        if let (Ok(from), Ok(to)) = (from.parse::<u32>(), to.parse::<u32>()) {
+            all.extend(from..=to.min(from.saturating_add(65_535)));
         }
     }
     all

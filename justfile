@@ -30,7 +30,7 @@ loom:
 bench NAME:
     cargo bench -p cairn-rivals --bench {{NAME}}
 
-# The long forms of the tests: NAME is flags, percpu or extents.
+# The long forms of the tests: NAME is flags, percpu, extents or lab.
 soak NAME:
     cargo test --release -p cairn-{{NAME}} -- --ignored
 

@@ -25,8 +25,9 @@ mod workload;
 
 pub use help::{command_help, engine_help, option_help};
 pub(crate) use setter::Set;
+pub use suggest::closest;
 pub use suggest::nearest;
-pub(crate) use suggest::{closest, names, nearest_word};
+pub(crate) use suggest::{names, nearest_word};
 
 /// How far an option is supported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -21,6 +21,9 @@ pub const LINE_LIMIT: usize = 4096;
 /// Includes nested deeper than this are refused.
 pub const INCLUDE_LIMIT: usize = 16;
 
+/// Largest job file that is read: far more than anybody writes, and an input without an end stops here.
+pub const FILE_LIMIT: u64 = 16 << 20;
+
 /// Reads a job file, `-` being standard input.
 type ReadFile<'a> = Box<dyn Fn(&str) -> std::io::Result<Vec<u8>> + 'a>;
 /// Looks up an environment variable.
@@ -157,9 +160,18 @@ impl<'a> Parser<'a> {
 fn read_file(path: &str) -> std::io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     if path == "-" {
-        std::io::stdin().lock().read_to_end(&mut bytes)?;
+        let stdin = std::io::stdin().lock();
+        stdin.take(FILE_LIMIT + 1).read_to_end(&mut bytes)?;
     } else {
-        std::fs::File::open(path)?.read_to_end(&mut bytes)?;
+        let file = std::fs::File::open(path)?;
+        file.take(FILE_LIMIT + 1).read_to_end(&mut bytes)?;
+    }
+    if bytes.len() as u64 > FILE_LIMIT {
+        let what = format!(
+            "longer than {} MiB; a job file has some lines",
+            FILE_LIMIT >> 20
+        );
+        return Err(std::io::Error::new(std::io::ErrorKind::FileTooLarge, what));
     }
     Ok(bytes)
 }

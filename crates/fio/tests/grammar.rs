@@ -439,3 +439,28 @@ fn very_long_files_come_to_an_end() {
     let sections = sections.concat();
     assert_eq!(parse_job_text("t", &sections).unwrap().jobs.len(), 4000);
 }
+
+#[test]
+fn a_job_file_without_an_end_is_refused() {
+    let error = cairn_fio::parse_job_file("/dev/zero")
+        .unwrap_err()
+        .to_string();
+    assert!(
+        error.contains("/dev/zero") && error.contains("16 MiB"),
+        "{error}"
+    );
+}
+
+#[test]
+fn a_byte_order_mark_is_no_part_of_the_text() {
+    let plan = cairn_fio::parse_job_text("t", "\u{feff}[global]\nbs=8k\n[j]\nrw=read\n").unwrap();
+    assert_eq!(plan.jobs[0].min_block(), 8192);
+}
+
+#[test]
+fn a_range_of_block_sizes_is_sent_to_its_option() {
+    let error = cairn_fio::parse_job_text("t", "[j]\nbs=1k-8k\n")
+        .unwrap_err()
+        .to_string();
+    assert!(error.contains("bsrange=1k-8k"), "{error}");
+}

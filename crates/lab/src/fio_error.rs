@@ -46,6 +46,17 @@ pub enum FioError {
         /// Its spec.
         stack: String,
     },
+    /// The jobs need more memory than there is, and no stack was given to put their files on.
+    NoRoom {
+        /// The largest of their files.
+        path: String,
+        /// Its bytes.
+        largest: u64,
+        /// Bytes of all of them.
+        bytes: u64,
+        /// What the system or the device said.
+        source: Box<cairn_block::BuildError>,
+    },
     /// The stack could not be built.
     Stack(Box<cairn_block::BuildError>),
     /// A file of the host that a job names cannot be read.
@@ -113,6 +124,16 @@ impl fmt::Display for FioError {
                 "{path}: the jobs need {need} bytes of `{stack}`, which holds {have} bytes; \
                  give a smaller size or a larger stack"
             ),
+            Self::NoRoom {
+                path,
+                largest,
+                bytes,
+                ..
+            } => write!(
+                f,
+                "the jobs' files take {bytes} bytes ({path}: {largest}), more than this machine has \
+                 memory for; give a smaller size, or a stack with --stack"
+            ),
             Self::Stack(e) => e.fmt(f),
             Self::Policy(e) => e.fmt(f),
             Self::HostFile { job, path, source } => write!(f, "job `{job}`: {path}: {source}"),
@@ -125,6 +146,7 @@ impl fmt::Display for FioError {
 impl Error for FioError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         match self {
+            Self::NoRoom { source, .. } => Some(source),
             Self::Stack(e) => Some(e),
             Self::Policy(e) => Some(e),
             Self::HostFile { source, .. } | Self::Thread(source) => Some(source),

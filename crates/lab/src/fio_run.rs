@@ -131,7 +131,7 @@ pub fn run_fio(
         arms,
         seed: options.seed,
     };
-    run.all(options)
+    run.all(options, &mut note)
 }
 
 /// Sets the policies for this run and names the arms.
@@ -198,18 +198,39 @@ struct Run<'p> {
 }
 
 impl Run<'_> {
-    fn all(mut self, mut options: FioOptions<'_>) -> Result<RunResult, FioError> {
+    fn all(
+        mut self,
+        mut options: FioOptions<'_>,
+        note: &mut dyn FnMut(String),
+    ) -> Result<RunResult, FioError> {
         let mut pace = Pace::new(&options, self.began);
         let mut first = 0;
         while first < self.tracks.len() {
             let end = self.end_of_phase(first);
             self.phase(first, end, &mut options, &mut pace)?;
+            self.complain(first, end, note);
             if cancelled(&options) {
                 break;
             }
             first = end;
         }
         Ok(self.result(Instant::now()))
+    }
+
+    /// Says once for each job what went wrong first in it, and where.
+    fn complain(&self, first: usize, end: usize, note: &mut dyn FnMut(String)) {
+        let mut before = None;
+        for track in self.tracks.iter().take(end).skip(first) {
+            let job = track.spec.clone.job;
+            let Some(what) = track.complaint().filter(|_| before != Some(job)) else {
+                continue;
+            };
+            before = Some(job);
+            let stack = track.spec.grounds.first();
+            let on = stack.and_then(|index| self.setup.grounds.get(*index));
+            let on = on.map_or(String::new(), |g| format!(" (on {})", g.spec()));
+            note(format!("job {}: {what}{on}", track.spec.name));
+        }
     }
 
     /// Clones up to the next stonewall run together.

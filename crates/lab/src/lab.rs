@@ -361,6 +361,15 @@ pub enum LabError {
         /// Why.
         source: Box<FioError>,
     },
+    /// A file of a workload could not be laid out: the stack failed, not the request.
+    Layout {
+        /// Name of the workload.
+        workload: String,
+        /// The file.
+        path: String,
+        /// What the stack said.
+        source: Box<cairn_block::Error>,
+    },
     /// What a workload asks for cannot be.
     Workload {
         /// Name of the workload.
@@ -380,11 +389,26 @@ pub enum LabError {
 }
 
 impl LabError {
-    /// Whether the request was wrong, as opposed to something that broke.
+    pub(crate) fn fio(workload: &str, source: FioError) -> Self {
+        let workload = workload.to_owned();
+        match source {
+            FioError::Layout { path, source } => Self::Layout {
+                workload,
+                path,
+                source,
+            },
+            source => Self::Fio {
+                workload,
+                source: Box::new(source),
+            },
+        }
+    }
+
+    /// Whether the request was wrong (exit code 2), as opposed to something that broke (exit code 1).
     pub fn is_usage(&self) -> bool {
         match self {
             Self::Fio { source, .. } => source.is_usage(),
-            Self::Failed { .. } | Self::Thread(_) => false,
+            Self::Failed { .. } | Self::Layout { .. } | Self::Thread(_) => false,
             _ => true,
         }
     }
@@ -416,6 +440,11 @@ impl fmt::Display for LabError {
             Self::Policy(e) => e.fmt(f),
             Self::Jobs { workload, source } => write!(f, "workload `{workload}`: {source}"),
             Self::Fio { workload, source } => write!(f, "workload `{workload}`: {source}"),
+            Self::Layout {
+                workload,
+                path,
+                source,
+            } => write!(f, "workload `{workload}`: laying out {path}: {source}"),
             Self::Workload { workload, message } | Self::Failed { workload, message } => {
                 write!(f, "workload `{workload}`: {message}")
             }
@@ -432,6 +461,7 @@ impl Error for LabError {
             Self::Policy(e) => Some(e),
             Self::Jobs { source, .. } => Some(source),
             Self::Fio { source, .. } => Some(source),
+            Self::Layout { source, .. } => Some(source),
             Self::Workload { .. } | Self::Failed { .. } => None,
             Self::Thread(e) => Some(e),
         }

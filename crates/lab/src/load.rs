@@ -155,6 +155,20 @@ pub(crate) fn build(
 fn parse(spec: &WorkloadSpec, source: &FioSource) -> Result<Plan, LabError> {
     let parsed = match source {
         FioSource::Options(options) => {
+            // A quote may stand inside a value, as in buffer_pattern="abc", but holds no words together.
+            let stray = options.split_whitespace().find(|word| {
+                let odd = |quote| word.matches(quote).count() % 2 == 1;
+                word.starts_with(['"', '\'']) || odd('"') || odd('\'')
+            });
+            if let Some(word) = stray {
+                return Err(LabError::Workload {
+                    workload: spec.name.clone(),
+                    message: format!(
+                        "options are split at blanks and quotes hold nothing together, but one is in \
+                         {word}; leave it out, or put the job in a job file"
+                    ),
+                });
+            }
             let mut words = vec![format!("--name={}", spec.name)];
             words.extend(options.split_whitespace().map(str::to_owned));
             cairn_fio::parse_command_line(words)
@@ -200,10 +214,7 @@ fn fio(
     seed: u64,
     number: u64,
 ) -> Result<(Load, Workload), LabError> {
-    let broken = |source: FioError| LabError::Fio {
-        workload: spec.name.clone(),
-        source: Box::new(source),
-    };
+    let broken = |source: FioError| LabError::fio(&spec.name, source);
     for job in &plan.jobs {
         accept::accept(plan, job, &mut |_| {}).map_err(broken)?;
     }

@@ -65,8 +65,8 @@ pub(crate) struct Cell {
     dirs: [DirCount; DIRS],
     /// Latencies above [`LONGEST`].
     over: AtomicU64,
-    /// The first operation that failed, in words.
-    first_error: OnceLock<Arc<str>>,
+    /// The first operation that failed: errno, and in words.
+    first_error: OnceLock<(i32, Arc<str>)>,
     handed: Mutex<Handed>,
 }
 
@@ -141,7 +141,7 @@ impl Cell {
     }
 
     /// What the first operation that failed was, and how.
-    pub(crate) fn first_error(&self) -> Option<Arc<str>> {
+    pub(crate) fn first_error(&self) -> Option<(i32, Arc<str>)> {
         self.first_error.get().cloned()
     }
 
@@ -240,8 +240,11 @@ impl Recorder {
     /// Counts an operation that failed; its latency is no latency of the device. The first is kept in
     /// words, whatever is reset later.
     #[cold]
-    pub(crate) fn failed(&mut self, dir: usize, what: impl FnOnce() -> String) {
-        self.cell.first_error.get_or_init(|| Arc::from(what()));
+    pub(crate) fn failed(&mut self, dir: usize, what: impl FnOnce() -> (i32, String)) {
+        self.cell.first_error.get_or_init(|| {
+            let (errno, text) = what();
+            (errno, Arc::from(text))
+        });
         if let Some(count) = self.cell.dirs.get(dir) {
             bump(&count.errors, 1);
         }
@@ -435,7 +438,7 @@ mod tests {
         let epoch = Arc::new(Epoch::default());
         let (mut recorder, cell) = Recorder::new(&epoch, [true, false, false, false]);
         recorder.done(0, 1, Some(LONGEST * 2));
-        recorder.failed(0, || "it broke".to_owned());
+        recorder.failed(0, || (5, "it broke".to_owned()));
         drop(recorder);
         assert_eq!(cell.over(), 1);
         assert_eq!(

@@ -7,8 +7,12 @@ pub(crate) use load::MAX_TASKS;
 use std::collections::BTreeMap;
 use std::error::Error;
 use std::fmt;
-use std::path::PathBuf;
+use std::fs::File;
+use std::io::{self, Read as _};
+use std::path::{Path, PathBuf};
 use std::time::Duration;
+
+use cairn_fio::options::closest;
 
 /// A composed stack and the workloads that run on it.
 ///
@@ -37,7 +41,7 @@ pub struct Scenario {
     pub stack: String,
     /// Seed of every generator.
     pub seed: u64,
-    /// What runs, in display order; the first one is what comparisons look at.
+    /// What runs, in display order; comparisons look at the first one that the policy acts on.
     pub workloads: Vec<WorkloadSpec>,
     /// Arms to start with, by the name of the policy.
     pub policies: BTreeMap<String, String>,
@@ -50,9 +54,10 @@ pub struct WorkloadSpec {
     pub name: String,
     /// What it does.
     pub kind: WorkloadKind,
-    /// How long it runs; `None` runs until it is stopped.
+    /// How long it runs after the warm-up; `None` runs until it is stopped.
     pub runtime: Option<Duration>,
-    /// What is left out of the statistics at the start.
+    /// What is left out of the statistics at the start. The longest of a scenario holds for all of its
+    /// workloads, since all are measured over the same time.
     pub warmup: Duration,
 }
 
@@ -87,6 +92,9 @@ pub struct PresetInfo {
     pub about: &'static str,
     text: &'static str,
 }
+
+/// Largest scenario file that is read: an input without an end stops here.
+const FILE_LIMIT: u64 = 16 << 20;
 
 const PRESETS: &[PresetInfo] = &[
     PresetInfo {
@@ -139,7 +147,7 @@ impl Scenario {
                 name: name_or_path.to_owned(),
             });
         }
-        let text = std::fs::read_to_string(path).map_err(|source| ScenarioError::Read {
+        let text = read(path).map_err(|source| ScenarioError::Read {
             path: path.to_owned(),
             source,
         })?;
@@ -165,6 +173,21 @@ impl Scenario {
     pub fn to_toml(&self) -> String {
         load::print(self)
     }
+}
+
+/// The text of a file that is no larger than a scenario can be.
+fn read(path: &Path) -> io::Result<String> {
+    let mut text = String::new();
+    let file = File::open(path)?;
+    file.take(FILE_LIMIT + 1).read_to_string(&mut text)?;
+    if text.len() as u64 > FILE_LIMIT {
+        let what = format!(
+            "longer than {} MiB; a scenario has some lines",
+            FILE_LIMIT >> 20
+        );
+        return Err(io::Error::new(io::ErrorKind::FileTooLarge, what));
+    }
+    Ok(text)
 }
 
 /// Why a scenario was refused.
@@ -201,9 +224,13 @@ impl fmt::Display for ScenarioError {
         match self {
             Self::Unknown { name } => {
                 let known: Vec<_> = PRESETS.iter().map(|p| p.name).collect();
+                write!(f, "no scenario `{name}`; ")?;
+                if let Some(meant) = closest(name, known.iter().copied()) {
+                    write!(f, "did you mean `{meant}`? ")?;
+                }
                 write!(
                     f,
-                    "no scenario `{name}`; there are {}, or give the path of a .toml file",
+                    "there are {}, or give the path of a .toml file",
                     known.join(", ")
                 )
             }

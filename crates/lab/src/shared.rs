@@ -149,7 +149,11 @@ impl Workload {
     /// What the first operation that failed was, and how.
     pub(crate) fn first_error(&self) -> Option<Arc<str>> {
         let live = self.live();
-        let first = || live.cells.iter().find_map(|cell| cell.first_error());
+        let first = || {
+            live.cells
+                .iter()
+                .find_map(|cell| Some(cell.first_error()?.1))
+        };
         live.first_error.clone().or_else(first)
     }
 
@@ -166,7 +170,7 @@ impl Workload {
         for cell in cells {
             live.retired = live.retired.plus(cell.counts());
             if live.first_error.is_none() {
-                live.first_error = cell.first_error();
+                live.first_error = cell.first_error().map(|(_, what)| what);
             }
             cell.collect(|_, hist| latency::add(&mut left, hist));
         }

@@ -415,7 +415,7 @@ fn stacks_that_cannot_be_had_are_refused() {
     };
     assert!(with("rum(1m)").contains("rum"));
     let text = refused(&["--name=j", "--rw=write", "--size=100t"]);
-    assert!(text.contains("ram"), "{text}");
+    assert!(text.contains("109951162777600 bytes"), "{text}");
 }
 
 #[test]
@@ -685,13 +685,16 @@ fn a_run_can_be_broken_off_and_tells_how_it_goes() {
     let stop = Arc::clone(&cancel);
     let mut progress = |p: &Progress| {
         seen.push(p.clone());
-        stop.store(true, Ordering::Relaxed);
+        // On a busy machine the second job may begin after the first line.
+        if p.line.to_string().starts_with("Jobs: 2 (f=2): [w(2)]") {
+            stop.store(true, Ordering::Relaxed);
+        }
     };
     let mut statuses = 0;
     let mut status = |r: RunResult| {
         statuses += 1;
         let writes = &r.jobs[0].directions.write;
-        assert!(writes.total_ios > 0 && writes.runtime_ms > 0);
+        assert_eq!(writes.io_bytes, writes.total_ios * 4096);
     };
     let options = FioOptions {
         cancel: Some(cancel),
@@ -711,13 +714,9 @@ fn a_run_can_be_broken_off_and_tells_how_it_goes() {
     ];
     let (result, _) = run_with(options, &words).unwrap();
     assert!(total(&result.jobs[0]) > 0);
-    let first = &seen[0];
-    assert!(
-        first.line.to_string().starts_with("Jobs: 2 (f=2): [w(2)]"),
-        "{}",
-        first.line
-    );
-    assert!(first.line.iops.write > 0 && first.line.eta_s.unwrap() > 50);
+    let last = seen.last().unwrap();
+    assert!(last.line.to_string().contains("w="), "{}", last.line);
+    assert!(last.line.iops.write > 0 && last.line.eta_s.unwrap() > 30);
     assert!(statuses >= 1);
 }
 

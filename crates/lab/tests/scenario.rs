@@ -201,6 +201,60 @@ fn scenarios_that_name_what_is_not_there_do_not_start() {
     assert!(matches!(error, LabError::Jobs { .. }), "{error}");
 }
 
+#[test]
+fn quotes_that_hold_nothing_together_are_refused() {
+    for options in [
+        "--rw=read --size=1m '--bs=4k'",
+        "--rw=read --size=1m --description=\"a b\"",
+    ] {
+        let mut scenario = Scenario::preset("randwrite").unwrap();
+        scenario.workloads[0].kind = WorkloadKind::Fio(FioSource::Options(options.to_owned()));
+        let error = Lab::start(scenario, &Registry::default(), Options::default()).unwrap_err();
+        assert!(
+            error.is_usage() && error.to_string().contains("quotes"),
+            "{error}"
+        );
+    }
+}
+
+#[test]
+fn a_stack_that_fails_is_no_wrong_request() {
+    let mut scenario = Scenario::preset("randwrite").unwrap();
+    scenario.stack = "error(op=write)/ram(320m)".to_owned();
+    let error = Lab::start(scenario, &Registry::default(), Options::default()).unwrap_err();
+    assert!(
+        matches!(error, LabError::Layout { .. }) && !error.is_usage(),
+        "{error}"
+    );
+    assert!(
+        error
+            .to_string()
+            .starts_with("workload `randwrite`: laying out /mnt/test1: ")
+    );
+}
+
+#[test]
+fn a_slip_in_a_name_is_recognised() {
+    let error = Scenario::load("mixd").unwrap_err().to_string();
+    assert!(error.contains("did you mean `mixed`?"), "{error}");
+    let error = Scenario::load("zebra").unwrap_err().to_string();
+    assert!(!error.contains("did you mean"), "{error}");
+}
+
+#[test]
+fn a_file_without_an_end_is_refused_and_a_byte_order_mark_is_not() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("zero.toml");
+    std::fs::File::create(&path)
+        .unwrap()
+        .set_len(20 << 20)
+        .unwrap();
+    let error = Scenario::load(path.to_str().unwrap()).unwrap_err();
+    assert!(error.to_string().contains("longer than 16 MiB"), "{error}");
+    let text = Scenario::preset("randwrite").unwrap().to_toml();
+    Scenario::parse(&format!("\u{feff}{text}"), "x.toml").unwrap();
+}
+
 fn workload() -> impl Strategy<Value = (WorkloadKind, Option<u64>, u64)> {
     let kind = prop_oneof![
         "[ -~]{0,40}".prop_map(|s| WorkloadKind::Fio(FioSource::Options(s))),

@@ -27,10 +27,12 @@ fn distance(a: &str, b: &str) -> usize {
 }
 
 /// The candidate closest to `word`, if one is close enough to be meant.
-pub(crate) fn closest<'n>(
-    word: &str,
-    candidates: impl Iterator<Item = &'n str>,
-) -> Option<&'n str> {
+///
+/// ```
+/// use cairn_fio::options::closest;
+/// assert_eq!(closest("mixd", ["mixed", "randwrite"].into_iter()), Some("mixed"));
+/// ```
+pub fn closest<'n>(word: &str, candidates: impl Iterator<Item = &'n str>) -> Option<&'n str> {
     // Names beyond this are no typing errors, and the comparison costs their square; of one or two
     // letters anything would be close.
     if !(3..=64).contains(&word.len()) {

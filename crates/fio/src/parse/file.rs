@@ -30,6 +30,8 @@ fn lines(
     bytes: &[u8],
     depth: usize,
 ) -> Result<(), ParseError> {
+    // Some editors begin a file with a byte order mark, which is no part of its text.
+    let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
     let text = String::from_utf8_lossy(bytes);
     for (index, line) in text.split('\n').enumerate() {
         let at = Location::File {

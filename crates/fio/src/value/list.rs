@@ -80,7 +80,15 @@ fn triple<T: Clone>(
 /// # Errors
 /// What [`units::number`] refuses, and more than three parts.
 pub fn sizes(text: &str, kb_base: u32, min: u64, max: u64) -> Result<Triple<u64>, Reason> {
-    triple(text, &[','], |part| units::number(part, kb_base, min, max))
+    triple(text, &[','], |part| {
+        units::number(part, kb_base, min, max).map_err(|reason| {
+            if range(part, kb_base, min).is_ok() {
+                "a range; for block sizes write bsrange=".to_owned() + part
+            } else {
+                reason
+            }
+        })
+    })
 }
 
 /// `a-b` or `a:b`; swapped when the first is the larger.

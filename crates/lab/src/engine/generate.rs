@@ -163,6 +163,8 @@ struct File {
     /// I/Os until the next draw, and the last one.
     every: u64,
     last: (u64, u64),
+    /// The next place lies inside, but not all of its block.
+    short: bool,
 }
 
 /// A random map: an order of the blocks, and, where lengths differ, which blocks are covered.
@@ -210,6 +212,7 @@ impl Generator {
                 map: None,
                 every: 0,
                 last: (0, 0),
+                short: false,
             })
             .collect();
         let mut generator = Self {
@@ -296,7 +299,16 @@ impl Generator {
             }
             // Nothing of this region is left in this pass.
             if let Some(file) = self.files.get_mut(region) {
+                if file.short {
+                    // fio's job ends where a block reaches past the end, and does not begin again to make
+                    // up for it.
+                    file.short = false;
+                    self.left = self.left.saturating_sub(file.left);
+                }
                 file.left = 0;
+                if self.left == 0 {
+                    return None;
+                }
             }
         }
     }
@@ -411,6 +423,7 @@ impl File {
         let pos = self.pos.get_mut(dir)?;
         let offset = *pos;
         if offset < self.start || offset.checked_add(wanted)? > self.end {
+            self.short = (self.start..self.end).contains(&offset);
             return None;
         }
         // Out of the region is past the end: the next call finds nothing left.

@@ -167,7 +167,7 @@ impl Worker {
         match done {
             Ok(()) => recorder.done(dir, len, nanos),
             Err(error) => {
-                recorder.failed(dir, || describe(&step, &error));
+                recorder.failed(dir, || (error.errno(), describe(&step, &error)));
                 if !self.go_on.get(dir).copied().unwrap_or(false) {
                     return Err(Failed { step, error });
                 }

@@ -89,7 +89,17 @@ fn files_of(
     (0..count)
         .map(|index| {
             let path = job.files.path(&job.name, sub, index);
-            let whole = len(&path);
+            let filesize = (job.files.filesize).map(|(lo, hi)| match lo.cmp(&hi) {
+                std::cmp::Ordering::Less => sizes.u64(lo..=hi),
+                _ => lo,
+            });
+            let own = match job.extent.size {
+                Some(Amount::Bytes(n)) => Some(n / u64::from(count)),
+                _ => None,
+            };
+            // What shares are of: the file as it was asked for, else the device, else the part that is
+            // worked on.
+            let whole = filesize.or_else(|| len(&path)).or(own);
             let percent_of = |amount: Amount, option: &str| match (amount, whole) {
                 (Amount::Bytes(n), _) => Ok(n),
                 (share, Some(whole)) => Ok(share.of(whole)),
@@ -113,11 +123,13 @@ fn files_of(
             };
             let start = step.saturating_mul(u64::from(sub)).saturating_add(base);
             let start = start - start % align;
-            let size = match (job.files.filesize, job.extent.size, whole) {
-                (Some((lo, hi)), _, _) if lo >= hi => lo,
-                (Some((lo, hi)), _, _) => sizes.u64(lo..=hi),
+            let size = match (filesize, job.extent.size, whole) {
+                // `size` in bytes is how much is done of such a file, a share is how much of it is used.
+                (Some(whole), Some(Amount::Percent(p)), _) => Amount::Percent(p)
+                    .of(whole)
+                    .min(whole.saturating_sub(start)),
+                (Some(whole), _, _) | (None, None, Some(whole)) => whole.saturating_sub(start),
                 (None, Some(size), _) => percent_of(size, "size")? / u64::from(count),
-                (None, None, Some(whole)) => whole.saturating_sub(start),
                 (None, None, None) => {
                     return Err(FioError::option(
                         &job.name,
@@ -304,7 +316,10 @@ fn spec(
     let once = match job.extent.io_size {
         Some(Amount::Bytes(n)) => n,
         Some(share) => share.of(area),
-        None => area,
+        None => match (job.files.filesize, job.extent.size) {
+            (Some(_), Some(Amount::Bytes(n))) => n.min(area),
+            _ => area,
+        },
     };
     let total = (!making.for_ever && !time_based)
         .then(|| once.saturating_mul(u64::from(job.control.loops.max(1))));

@@ -69,10 +69,20 @@ pub(crate) fn setup(
             list.push(need);
         }
     }
+    for (index, (path, spec)) in choice.map.iter().enumerate() {
+        if by_ground.get(index).is_some_and(Vec::is_empty) {
+            note(format!(
+                "--map {path}={spec}: no job has a path at or below {path}, so nothing uses this stack"
+            ));
+        }
+    }
     let for_default = by_ground.get(default).map_or(0, |n| Ground::size_for(n));
     match given {
         Some(ground) => grounds.push(ground),
-        None if for_default > 0 => grounds.push(open(&format!("ram({for_default})"))?),
+        None if for_default > 0 => {
+            let ground = open(&format!("ram({for_default})"));
+            grounds.push(ground.map_err(|e| no_room(&by_ground, default, for_default, e))?);
+        }
         None => {}
     }
     let mut place: HashMap<String, usize> = HashMap::new();
@@ -127,6 +137,20 @@ pub(crate) fn setup(
         cache,
         switches,
     })
+}
+
+/// The stack that nobody asked for does not fit: what does is a smaller job, or a stack of the user's own.
+fn no_room(by_ground: &[Vec<Need>], default: usize, bytes: u64, error: FioError) -> FioError {
+    let needs = by_ground.get(default).into_iter().flatten();
+    match (error, needs.max_by_key(|n| n.bytes)) {
+        (FioError::Stack(source), Some(largest)) => FioError::NoRoom {
+            path: largest.path.clone(),
+            largest: largest.bytes,
+            bytes,
+            source,
+        },
+        (error, _) => error,
+    }
 }
 
 /// Clones that touch a device at all.

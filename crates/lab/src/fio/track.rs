@@ -229,6 +229,20 @@ impl Track {
             .fold(Counts::default(), Counts::plus)
     }
 
+    /// Errno of the first I/O that failed, whether it ended the job or not, and the I/O in words.
+    pub(crate) fn first_error(&self) -> Option<(i32, Arc<str>)> {
+        self.cells.iter().find_map(|cell| cell.first_error())
+    }
+
+    /// What went wrong first, for people.
+    pub(crate) fn complaint(&self) -> Option<Arc<str>> {
+        match (self.first_error(), &self.failure) {
+            (Some((_, what)), _) => Some(what),
+            (None, Some(failure)) => Some(Arc::from(failure.as_str())),
+            (None, None) => None,
+        }
+    }
+
     /// Share of the work that is done, 0 to 1, and the time left, where they can be told.
     pub(crate) fn share(&self, now: Instant) -> (Option<f64>, Option<Duration>) {
         let Some(began) = self.began else {
@@ -287,7 +301,12 @@ impl Track {
                 now.saturating_duration_since(self.measured_since().unwrap_or(began))
             }
         };
-        let runtime_ms = millis(runtime);
+        let worked = (0..3).any(|dir| {
+            let counts = self.counts(dir);
+            counts.ops + counts.errors > 0
+        });
+        // As fio does: a job that did something took a millisecond at least, so that it has a rate.
+        let runtime_ms = millis(runtime).max(u64::from(worked));
         result.members = 1;
         result.pid = self.tids.first().copied().unwrap_or(0);
         result.error = self.error;
@@ -329,7 +348,8 @@ impl Track {
             put(&mut result.sync, hist);
         }
         if job.control.continue_on_error != ErrorMask::None {
-            result.errors = Some((failed, self.error));
+            let first = self.first_error().map_or(self.error, |(errno, _)| errno);
+            result.errors = Some((failed, first));
         }
         result.depth = all_at(issued, self.spec.lanes());
         result.submit = batches(issued);

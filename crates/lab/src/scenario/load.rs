@@ -105,6 +105,8 @@ impl Source<'_> {
 }
 
 pub(super) fn parse(text: &str, file: &str) -> Result<Scenario, ScenarioError> {
+    // Some editors begin a file with a byte order mark, which is no part of its text.
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let source = Source { text, file };
     let parsed: File = toml::from_str(text).map_err(|e| {
         let span = e.span().unwrap_or(0..0);

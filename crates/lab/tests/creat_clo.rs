@@ -66,7 +66,7 @@ fn a_duration_or_a_word_from_outside_ends_it() {
     assert!(result.files > 0 && result.seconds >= 0.19);
     let result = run(&CreatClo {
         tasks: 2,
-        duration: Some(Duration::from_secs(600)),
+        duration: Some(Duration::from_mins(10)),
         cancel: Some(Arc::new(AtomicBool::new(true))),
         ..CreatClo::default()
     });

@@ -358,7 +358,7 @@ fn rates_are_over_the_time_that_a_workload_ran_itself() {
 #[test]
 fn a_warm_up_that_was_not_over_is_said() {
     let mut scenario = small();
-    scenario.workloads[0].warmup = Duration::from_secs(3600);
+    scenario.workloads[0].warmup = Duration::from_hours(1);
     let lab = Lab::start(scenario, &Registry::default(), quick()).unwrap();
     let samples = lab.take_samples().unwrap();
     wait_for(&samples, "work", |s| s.workloads[0].ops > 100);

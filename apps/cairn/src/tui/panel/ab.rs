@@ -139,19 +139,16 @@ pub(crate) fn effect_line(ctx: &Ctx<'_>, c: &Comparison, width: usize) -> Line<'
     let [first, second] = &c.arms;
     let pair = format!(" {} vs {}  ", arm_letter(second.arm), arm_letter(first.arm));
     let mut line = Line::from(ctx.span(Role::Plain, pair));
-    match c.effect {
-        Some(effect) => {
-            line.push_span(ctx.span(Role::Strong, change(effect.ratio)));
-            line.push_span(Span::raw(interval(effect)));
-            let n = format!("  n {} / {}", first.slices, second.slices);
-            if line.width() + n.len() <= width {
-                line.push_span(Span::raw(n));
-            }
+    if let Some(effect) = c.effect {
+        line.push_span(ctx.span(Role::Strong, change(effect.ratio)));
+        line.push_span(Span::raw(interval(effect)));
+        let n = format!("  n {} / {}", first.slices, second.slices);
+        if line.width() + n.len() <= width {
+            line.push_span(Span::raw(n));
         }
-        None => {
-            let n = format!("no figure, slices {} / {}", first.slices, second.slices);
-            line.push_span(ctx.span(Role::Dim, n));
-        }
+    } else {
+        let n = format!("no figure, slices {} / {}", first.slices, second.slices);
+        line.push_span(ctx.span(Role::Dim, n));
     }
     line
 }

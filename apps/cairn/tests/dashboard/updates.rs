@@ -171,7 +171,7 @@ fn where_one_chart_fits_it_is_that_of_the_compared_workload() {
     let mut model = scene::mixed(MONO, (80, 24));
     assert!(scene::text(&scene::draw(&model)).contains("200.7 kIOPS"));
     next(&mut model, |s| {
-        s.comparison.as_mut().unwrap().workload = Some(1)
+        s.comparison.as_mut().unwrap().workload = Some(1);
     });
     let text = scene::text(&scene::draw(&model));
     assert!(

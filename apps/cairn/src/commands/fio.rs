@@ -143,7 +143,10 @@ fn execute(plan: &Plan, registry: &Registry) -> anyhow::Result<u8> {
     }
     writer.write(&result)?;
     writer.finish()?;
-    let failed = result.jobs.iter().any(|job| job.error != 0);
+    let failed = result
+        .jobs
+        .iter()
+        .any(|job| job.error != 0 || job.errors.is_some_and(|(count, _)| count > 0));
     Ok(interrupt
         .code()
         .unwrap_or(if failed { FAILED } else { DONE }))

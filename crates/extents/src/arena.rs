@@ -15,7 +15,7 @@ use crate::sync::{Mutex, lock};
 use chunk::Chunk;
 
 /// Bytes of a node: the unit of the arena.
-pub(crate) const NODE_BYTES: usize = 512;
+pub(crate) const NODE_BYTES: usize = if cfg!(loom) { 8192 } else { 512 };
 
 /// Raw memory of one node.
 #[repr(C, align(512))]
@@ -24,7 +24,7 @@ pub(crate) struct Node([u8; NODE_BYTES]);
 pub(crate) type NodePtr = NonNull<Node>;
 
 /// Unlinked nodes that are gathered before the readers are looked at: looking costs a system call.
-const BATCH: usize = 64;
+const BATCH: usize = if cfg!(loom) { 1 } else { 64 };
 
 /// Nodes waiting for readers that are thought to be many: 2 MiB.
 const PILE: usize = 4096;
@@ -213,6 +213,11 @@ impl Inner {
         };
         if chunk.is_full() {
             self.partial.insert(base);
+        }
+        #[cfg(loom)]
+        // SAFETY: the node is not used any more; a reader that looks all the same finds rubbish.
+        unsafe {
+            node.cast::<u8>().write_bytes(0xee, NODE_BYTES);
         }
         // SAFETY: the chunk is the node's, and the caller vouches for the node.
         unsafe { chunk.give(node) };

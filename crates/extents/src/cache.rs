@@ -11,6 +11,7 @@ use crate::config::{Config, DroppedDelayed, Rules};
 use crate::counters::{CounterMode, Counters};
 use crate::info::{Averages, Info, Largest};
 use crate::map::ExtentMap;
+use crate::pin::DOMAIN;
 use crate::types::{MAX_BLOCK, Released};
 
 use list::List;
@@ -30,6 +31,7 @@ pub(crate) struct Group {
 
 impl Group {
     pub(crate) fn new(config: Config) -> Self {
+        DOMAIN.prepare();
         Self {
             inert: AtomicBool::new(false),
             counters: Counters::new(config.counter_slots),

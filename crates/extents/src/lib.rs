@@ -3,6 +3,7 @@
 #[allow(unsafe_code, reason = "hands out raw memory of nodes")]
 mod arena;
 #[allow(unsafe_code, reason = "calls membarrier(2)")]
+#[cfg_attr(loom, path = "models/barrier.rs")]
 mod barrier;
 mod cache;
 mod config;
@@ -14,8 +15,12 @@ mod leaf;
 mod list;
 #[allow(unsafe_code, reason = "vouches for being the only writer of its tree")]
 mod map;
+#[cfg(all(test, loom))]
+#[allow(unsafe_code, reason = "vouches for being the only writer of a tree")]
+mod models;
 mod modify;
 #[allow(unsafe_code, reason = "holds a slot that outlives its thread")]
+#[cfg_attr(loom, path = "models/pin.rs")]
 mod pin;
 #[allow(unsafe_code, reason = "follows a list of leaked slots")]
 mod reclaim;

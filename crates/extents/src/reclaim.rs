@@ -40,6 +40,7 @@ impl Slot {
     }
 
     /// Gives the slot back at the end of a thread.
+    #[cfg(not(loom))]
     pub(crate) fn unregister(&self) {
         self.epoch.store(0, Ordering::Release);
         self.taken.store(false, Ordering::Release);
@@ -79,6 +80,11 @@ impl Domain {
             barrier: Barrier::new(),
             slots: AtomicPtr::new(std::ptr::null_mut()),
         }
+    }
+
+    /// Asks the kernel for what readers will need, so that no look-up has to wait for it.
+    pub(crate) fn prepare(&self) {
+        self.barrier.prepare();
     }
 
     /// A slot for the calling thread. Slots are never freed, so there are as many as threads ever

@@ -10,7 +10,7 @@ use crate::sync::{AtomicU64, Ordering, fence};
 pub(crate) struct Seq(AtomicU64);
 
 impl Seq {
-    pub(crate) const fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self(AtomicU64::new(0))
     }
 
@@ -30,7 +30,9 @@ impl Seq {
     /// Announces a change. Only under the writer lock.
     pub(crate) fn begin(&self) {
         let word = self.0.load(Ordering::Relaxed);
-        self.0.store(word | 1, Ordering::Relaxed);
+        // Release, though nothing is changed yet: whoever takes its cookie from this word must see
+        // all of the changes that the cookie counts.
+        self.0.store(word | 1, Ordering::Release);
         // Whoever sees the change also sees the announcement.
         fence(Ordering::Release);
     }

@@ -1,9 +1,31 @@
-//! Atomics and locks, by one name, so that the models can compile the same files against others.
+//! Atomics and locks by one name: the standard library's, or loom's in its models.
+//!
+//! `Arc` is the standard library's in both: what it counts is not what the models are about.
 
-pub(crate) use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering, fence};
-pub(crate) use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError, Weak};
+#[cfg(not(loom))]
+mod imp {
+    pub(crate) use std::sync::atomic::{
+        AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering, fence,
+    };
+    pub(crate) use std::sync::{Mutex, MutexGuard};
+    pub(crate) use std::thread::yield_now;
+}
 
-pub(crate) use std::thread::yield_now;
+#[cfg(loom)]
+mod imp {
+    pub(crate) use loom::sync::atomic::{
+        AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering, fence,
+    };
+    pub(crate) use loom::sync::{Mutex, MutexGuard};
+    pub(crate) use loom::thread::yield_now;
+}
+
+pub(crate) use imp::{
+    AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Mutex, MutexGuard, Ordering, fence, yield_now,
+};
+pub(crate) use std::sync::{Arc, Weak};
+
+use std::sync::{PoisonError, TryLockError};
 
 /// The lock, whether or not a holder panicked: what it guards is changed in steps that are each
 /// complete.

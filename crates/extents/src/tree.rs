@@ -95,7 +95,9 @@ impl Tree {
     /// Announces a publication. Only by the writer.
     fn begin(&self) {
         let version = self.version.load(Ordering::Relaxed);
-        self.version.store(version | 1, Ordering::Relaxed);
+        // Release, though nothing is published yet: a reader that takes the odd number for its
+        // version must see all that the one before it stood for.
+        self.version.store(version | 1, Ordering::Release);
         // Whoever sees what is published also sees the announcement.
         fence(Ordering::Release);
     }

@@ -132,7 +132,7 @@ fn replay_file(
         Ok(source) => source,
         Err(e) => return Ok(Err(format!("{shown}: cannot be read: {e}"))),
     };
-    let surveyed = each_event(&source, &shown, |_, event| {
+    let surveyed = each_event(source.first(), &shown, |_, event| {
         survey.observe(event);
         Ok(())
     });
@@ -150,6 +150,10 @@ fn replay_file(
             "{shown}: --expect-info compares with one device, and the trace has several"
         )));
     }
+    let again = match source.again() {
+        Ok(again) => again,
+        Err(e) => return Ok(Err(format!("{shown}: cannot be read: {e}"))),
+    };
     let mut written = Ok(());
     let mut progress = |line: u64| {
         if options.progress && line.is_multiple_of(PROGRESS_EVERY) && written.is_ok() {
@@ -158,7 +162,7 @@ fn replay_file(
     };
     let result = if options.lenient {
         let mut replayer = LenientReplayer::new(settings);
-        each_event(&source, &shown, |line, event| {
+        each_event(again, &shown, |line, event| {
             progress(line);
             replayer
                 .feed(line, event)
@@ -168,7 +172,7 @@ fn replay_file(
         .map(|()| (replayer.notes(), replayer.finish()))
     } else {
         let mut replayer = Replayer::new(settings, cairn_model);
-        each_event(&source, &shown, |line, event| {
+        each_event(again, &shown, |line, event| {
             progress(line);
             replayer
                 .feed(line, event)
@@ -191,13 +195,10 @@ fn replay_file(
 
 /// Calls `each` for every event; the error is a message with file and line.
 fn each_event(
-    source: &Source,
+    input: impl std::io::Read,
     shown: &str,
     mut each: impl FnMut(u64, &Event<'_>) -> Result<(), String>,
 ) -> Result<(), String> {
-    let input = source
-        .read()
-        .map_err(|e| format!("{shown}: cannot be read: {e}"))?;
     let mut lines = Lines::new(input).map_err(|e| format!("{shown}:{e}"))?;
     while let Some((line, text)) = lines.next_line().map_err(|e| format!("{shown}:{e}"))? {
         let event = parse_line(text).map_err(|e| format!("{shown}:{line}: {e}"))?;

@@ -247,3 +247,15 @@ fn a_pipe_is_read_twice_all_the_same() {
     assert_eq!(ran.exit, 0, "{}{}", ran.out, ran.err);
     assert!(ran.out.starts_with("lookups 436 agreed 436"), "{}", ran.out);
 }
+
+#[test]
+#[cfg(target_os = "linux")]
+fn endless_input_is_refused_at_once() {
+    let zero = PathBuf::from("/dev/zero");
+    let ran = run(&[zero], &ReplayOptions::default());
+    assert_eq!(ran.exit, 2);
+    assert_eq!(
+        ran.err,
+        "/dev/zero:1: the line is longer than 65536 bytes\n"
+    );
+}

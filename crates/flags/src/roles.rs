@@ -1,5 +1,7 @@
 //! The operations of the roles hint, publish and work, with their memory-order arguments.
 //!
+//! The RMW behind a look is marked as the cold path: who looks first expects to find the bit set.
+//!
 //! - **Hint**: nothing is ordered, so a set may be skipped whenever the bit looks set. A set can be
 //!   lost only to a concurrent clear, which the role declares harmless.
 //! - **Publish**: the first setter releases. Whoever finds the bit set has nothing to add, since
@@ -10,6 +12,7 @@
 //!   one on each side: with the barriers, either the taker's clear is seen by the marker's second
 //!   look, or the marker's data is seen by the taker's read.
 
+use core::hint::cold_path;
 use core::sync::atomic::Ordering::{AcqRel, Relaxed, Release, SeqCst};
 
 use bitflags::{Bits, Flags};
@@ -40,6 +43,7 @@ where
             Self::note_avoided(mask);
             return false;
         }
+        cold_path();
         Self::note_rmw(mask, || self.peek());
         let old = F::Bits::fetch_or(&self.cell, mask, Relaxed);
         F::Bits::picked(old, mask) != mask
@@ -81,6 +85,7 @@ where
             Self::note_avoided(mask);
             return false;
         }
+        cold_path();
         Self::note_rmw(mask, || self.peek());
         let old = F::Bits::fetch_or(&self.cell, mask, Release);
         if cfg!(debug_assertions) {

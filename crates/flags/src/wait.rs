@@ -77,10 +77,15 @@ where
     ) -> Option<BitGuard<'_, F, P, LOCK, WAITERS>> {
         let (lock, waiters) = (Self::one::<LOCK>(), Self::one::<WAITERS>());
         for _ in 0..SPINS {
-            if self.peek() & lock == F::Bits::EMPTY
+            let seen = self.peek();
+            if seen & lock == F::Bits::EMPTY
                 && let Some(guard) = self.try_lock::<LOCK, WAITERS>()
             {
                 return Some(guard);
+            }
+            // Others sleep already: the section is not short, or its owner has no CPU.
+            if seen & waiters != F::Bits::EMPTY {
+                break;
             }
             spin_hint();
         }

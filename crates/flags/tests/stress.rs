@@ -4,9 +4,13 @@
 //! lost. Nothing depends on how fast the machine is.
 
 #![cfg(all(feature = "std", not(any(loom, miri))))]
-#![allow(clippy::unwrap_used, reason = "helpers of tests")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    reason = "helpers of tests"
+)]
 
-use std::sync::atomic::Ordering::{Relaxed, Release};
+use std::sync::atomic::Ordering::{Relaxed, Release, SeqCst};
 use std::sync::atomic::{AtomicU64, AtomicUsize};
 use std::thread;
 use std::time::Duration;
@@ -69,12 +73,16 @@ impl Guarded {
     /// Counts, in the lock, by loads and stores alone.
     fn count(&self, me: usize) {
         let seen = self.counter.load(Relaxed);
-        if self.owner.load(Relaxed) != me {
-            self.owner.store(me, Relaxed);
-            self.handed_over
-                .store(self.handed_over.load(Relaxed) + 1, Relaxed);
-            // Others find the lock held and go to sleep.
-            thread::yield_now();
+        if self.owner.swap(me, Relaxed) != me {
+            let handed_over = self.handed_over.load(Relaxed) + 1;
+            self.handed_over.store(handed_over, Relaxed);
+            if handed_over.is_multiple_of(64) {
+                // Others find the lock held for long and go to sleep.
+                thread::yield_now();
+            }
+        }
+        for _ in 0..20 {
+            std::hint::spin_loop();
         }
         self.counter.store(seen + 1, Relaxed);
     }
@@ -84,45 +92,90 @@ impl Guarded {
     }
 }
 
+/// Where one thread gets its turns: who had the lock passes its turn on and sleeps here, so that it
+/// cannot take the lock again and again before a sleeper has woken.
+struct Seat {
+    turns: AtomicU64,
+    called: AtomicNarrow,
+}
+
+impl Seat {
+    fn new(turns: u64) -> Self {
+        Self {
+            turns: AtomicU64::new(turns),
+            called: AtomicNarrow::new(),
+        }
+    }
+
+    fn give(&self) {
+        self.turns.fetch_add(1, SeqCst);
+        self.called.as_raw().set_and_wake::<3, 4>(SeqCst);
+    }
+
+    /// The turns are looked at again after the bell is reset: whoever gives one rings after that.
+    fn take(&self) {
+        while self.turns.load(SeqCst) == 0 {
+            self.called.clear_ping(SeqCst);
+            if self.turns.load(SeqCst) == 0 {
+                let called = self.called.as_raw().wait_set_timeout::<3, 4>(PATIENCE);
+                assert!(called, "lost wake-up");
+            }
+        }
+        self.turns.fetch_sub(1, SeqCst);
+    }
+}
+
 macro_rules! storms {
     ($Flags:ident, $Word:ident, $ping:literal, $pong:literal, $lock_storm:ident, $event_storm:ident) => {
         /// Lockers of every kind; returns hand-overs.
         fn $lock_storm(until: u64) -> u64 {
             let word = $Word::new();
             let guarded = Guarded::new();
+            // Half of the threads have a turn: they contend for the lock.
+            let seats: Vec<Seat> = (0..threads()).map(|i| Seat::new(i as u64 % 2)).collect();
+            let lock = |me: usize| match me / 2 % 3 {
+                // Gives up all the time, between others that do not.
+                0 => word.lock_timeout(Duration::from_micros(20)),
+                1 => {
+                    assert!(word.wait_lock_timeout(PATIENCE), "lost wake-up");
+                    word.set_noise();
+                    word.clear_noise();
+                    word.try_lock()
+                }
+                _ => {
+                    let guard = word.lock_timeout(PATIENCE);
+                    assert!(guard.is_some(), "lost wake-up");
+                    guard
+                }
+            };
+            let run = |me: usize| {
+                let mut counted = 0;
+                loop {
+                    seats[me].take();
+                    while guarded.goes_on(until) {
+                        let Some(guard) = lock(me) else { continue };
+                        guarded.count(me);
+                        counted += 1;
+                        if counted % 16 == 0 {
+                            guard.leak();
+                            word.release_lock();
+                        }
+                        break;
+                    }
+                    let next = &seats[(me + 1) % seats.len()];
+                    next.give();
+                    if !guarded.goes_on(until) {
+                        // One more, now that it is over: the first may have been taken before.
+                        next.give();
+                        return counted;
+                    }
+                }
+            };
             let counts: Vec<u64> = thread::scope(|scope| {
-                let actors: Vec<_> = (0..threads())
+                let actors: Vec<_> = (0..seats.len())
                     .map(|me| {
-                        let (word, guarded) = (&word, &guarded);
-                        scope.spawn(move || {
-                            let mut counted = 0;
-                            while guarded.goes_on(until) {
-                                let guard = match me % 4 {
-                                    // Gives up all the time, between others that do not.
-                                    0 => word.lock_timeout(Duration::from_micros(20)),
-                                    1 => {
-                                        assert!(word.wait_lock_timeout(PATIENCE), "lost wake-up");
-                                        word.set_noise();
-                                        word.clear_noise();
-                                        word.try_lock()
-                                    }
-                                    _ => {
-                                        let guard = word.lock_timeout(PATIENCE);
-                                        assert!(guard.is_some(), "lost wake-up");
-                                        guard
-                                    }
-                                };
-                                if let Some(guard) = guard {
-                                    guarded.count(me);
-                                    counted += 1;
-                                    if counted % 16 == 0 {
-                                        guard.leak();
-                                        word.release_lock();
-                                    }
-                                }
-                            }
-                            counted
-                        })
+                        let run = &run;
+                        scope.spawn(move || run(me))
                     })
                     .collect();
                 actors.into_iter().map(|a| a.join().unwrap()).collect()

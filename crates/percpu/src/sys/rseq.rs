@@ -16,6 +16,8 @@ use crate::backend::Refusal;
 use crate::protocol::batch::{Below, Sections};
 use crate::slot::Slot;
 
+#[cfg(test)]
+mod aarch64_tests;
 #[cfg(any(test, target_arch = "aarch64"))]
 mod aarch64_text;
 #[cfg_attr(target_arch = "x86_64", path = "rseq/x86_64.rs")]

@@ -5,7 +5,7 @@
 use std::arch::asm;
 
 use super::Words;
-use super::aarch64_text as text;
+use super::aarch64_text::{self as text, add, found, section};
 use crate::backend::Refusal;
 use crate::protocol::batch::Below;
 

@@ -616,7 +616,7 @@ fn a_ramp_is_left_out_of_the_figures() {
         "--bs=4k",
         "--norandommap",
         "--time_based",
-        "--runtime=300ms",
+        "--runtime=1s",
         "--ramp_time=300ms",
         "--filename=/dev/x",
     ])

@@ -341,8 +341,11 @@ fn rates_are_over_the_time_that_a_workload_ran_itself() {
     scenario.workloads[0].warmup = Duration::from_millis(400);
     let lab = Lab::start(scenario, &Registry::default(), quick()).unwrap();
     let samples = lab.take_samples().unwrap();
+    // However late the second was told to stop.
     wait_for(&samples, "a long rest of the second", |s| {
         s.workloads[0].ran > Duration::from_millis(1500)
+            && s.workloads[1].ops > 0
+            && s.workloads[0].ran > s.workloads[1].ran * 3
     });
     let summary = lab.finish();
     let [write, files] = summary.workloads.as_slice() else {
@@ -376,11 +379,16 @@ fn errors_of_the_warm_up_count_for_the_summary() {
     // Laying the file out is 8 writes; then three fail and no more.
     scenario.stack = "error(op=write,skip=16,count=3)/ram(40m)".to_owned();
     scenario.workloads.truncate(1);
-    scenario.workloads[0].warmup = Duration::from_millis(300);
+    // Long enough for a dozen writes on the busiest machine.
+    let warmup = Duration::from_millis(2500);
+    scenario.workloads[0].warmup = warmup;
     let lab = Lab::start(scenario, &Registry::default(), quick()).unwrap();
     let samples = lab.take_samples().unwrap();
+    let seen = std::cell::Cell::new(0);
     let sample = wait_for(&samples, "measured work", |s| {
-        s.elapsed > Duration::from_millis(900) && s.workloads[0].ops > 0
+        // The reset comes after the first sample past the warm-up.
+        seen.set(seen.get() + u32::from(s.elapsed > warmup));
+        seen.get() > 2 && s.workloads[0].ops > 0
     });
     let w = &sample.workloads[0];
     assert_eq!((w.errors, w.errors_in_all), (0, 3));

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::view::{GroupDirection, share_of_group};
+use super::view::{GroupDirection, share_of_group_in_whole_kib};
 use super::{Direction, FIO_VERSION, JobResult, Latency, RunResult, Stats};
 use crate::job::{Ddir, PerDir};
 
@@ -59,14 +59,8 @@ fn line(
     fields.extend([format!("{usr:.6}%"), format!("{sys:.6}%")]);
     fields.extend([result.cpu.ctx, result.cpu.majf, result.cpu.minf].map(|n| n.to_string()));
     fields.extend(result.depth_percent().map(|share| format!("{share:.1}%")));
-    let (ns, us, ms) = result.latency_percent();
-    // There are no fields below a microsecond: what is faster counts as the first bucket.
-    let faster: f64 = ns.iter().sum();
-    let us = us
-        .iter()
-        .enumerate()
-        .map(|(i, share)| if i == 0 { share + faster } else { *share });
-    fields.extend(us.chain(ms).map(|share| format!("{share:.2}%")));
+    let shares = result.latency_percent_from_us();
+    fields.extend(shares.iter().map(|share| format!("{share:.2}%")));
     for disk in run.disk_util.iter().flatten() {
         fields.push(disk.name.clone());
         let counts = [disk.ios, disk.merges, disk.ticks];
@@ -108,7 +102,10 @@ fn direction(
     latency(fields, &figures.lat.stats);
     let (bw, iops) = (&figures.bw, &figures.iops);
     fields.extend([bw.min().to_string(), bw.max().to_string()]);
-    fields.push(format!("{:.6}%", share_of_group(figures, group)));
+    fields.push(format!(
+        "{:.6}%",
+        share_of_group_in_whole_kib(figures, group)
+    ));
     fields.extend([bw.mean(), bw.stddev()].map(|x| format!("{x:.6}")));
     if samples {
         fields.extend([bw.count(), iops.min(), iops.max()].map(|n| n.to_string()));

@@ -96,7 +96,15 @@ impl RunResult {
 
 /// Mean of the bandwidth samples as a share of the group's bandwidth, in percent.
 pub(super) fn share_of_group(figures: &Direction, group: &GroupDirection) -> f64 {
-    let whole = group.aggregate() as f64 / 1024.0;
+    share_of(figures, group.aggregate() as f64 / 1024.0)
+}
+
+/// The same of whole KiB/s, as terse lines have it.
+pub(super) fn share_of_group_in_whole_kib(figures: &Direction, group: &GroupDirection) -> f64 {
+    share_of(figures, (group.aggregate() / 1024) as f64)
+}
+
+fn share_of(figures: &Direction, whole: f64) -> f64 {
     if whole > 0.0 && figures.bw.count() > 0 {
         (figures.bw.mean() * 100.0 / whole).min(100.0)
     } else {
@@ -133,6 +141,18 @@ impl JobResult {
         let shares = |list: &[u64]| list.iter().map(|n| share(*n, whole, 0.01)).collect();
         let LatencyBuckets { ns, us, ms } = &self.latency;
         (shares(ns), shares(us), shares(ms))
+    }
+
+    /// Shares of the buckets from microseconds on. What is faster counts in the first of them: the counts
+    /// are added, not the shares, some of which show more than there is.
+    pub(super) fn latency_percent_from_us(&self) -> Vec<f64> {
+        let whole = self.all_ios();
+        let LatencyBuckets { ns, us, ms } = &self.latency;
+        let mut counts: Vec<u64> = us.iter().chain(ms).copied().collect();
+        if let Some(first) = counts.first_mut() {
+            *first += ns.iter().sum::<u64>();
+        }
+        counts.into_iter().map(|n| share(n, whole, 0.01)).collect()
     }
 }
 

@@ -48,6 +48,8 @@ pub(crate) struct Track {
     pub(crate) began: Option<Instant>,
     /// When it must stop.
     pub(crate) deadline: Option<Instant>,
+    /// How long it is measured at most.
+    limit: Option<Duration>,
     /// When measuring begins, for one that ramps.
     pub(crate) measure_at: Option<Instant>,
     ramp: Duration,
@@ -88,6 +90,7 @@ impl Track {
             open: 0,
             began: None,
             deadline: None,
+            limit: None,
             measure_at: None,
             ramp: Duration::ZERO,
             sample_at: None,
@@ -114,9 +117,8 @@ impl Track {
         self.began = Some(at);
         let ramp = job.control.ramp_time;
         self.ramp = ramp;
-        if job.control.runtime > Duration::ZERO {
-            self.deadline = Some(at + ramp + job.control.runtime);
-        }
+        self.limit = Some(job.control.runtime).filter(|limit| !limit.is_zero());
+        self.deadline = self.limit.map(|limit| at + ramp + limit);
         if ramp > Duration::ZERO {
             self.state = State::Ramping;
             self.measure_at = Some(at + ramp);
@@ -137,6 +139,8 @@ impl Track {
         if self.state == State::Ramping && self.measure_at.is_some_and(|at| now >= at) {
             self.state = State::Running;
             self.measure_at = None;
+            // What is measured lasts as long as was asked for, however late this came.
+            self.deadline = self.limit.map(|limit| now + limit);
             self.epoch.reset();
             self.used_before = self
                 .tids

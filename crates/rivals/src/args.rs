@@ -41,7 +41,7 @@ options: [--rounds N] [--sample-us N] [--quick] [--json FILE] [FILTER]
   --rounds N     samples of each arm at each thread count (150)
   --sample-us N  timed part of a sample, in microseconds (1200)
   --quick        3 short rounds: shows that it runs, its figures mean little
-  --json FILE    write the JSON report to FILE besides stdout
+  --json FILE    write the report as JSON to FILE too
   FILTER         only groups whose name contains it";
 
     /// Reads the arguments of this process.

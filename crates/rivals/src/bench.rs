@@ -190,9 +190,7 @@ impl Bench {
         let _ = writeln!(out, "{}: {}", self.name, machine.line());
         report::table(&mut out, &self.groups, &self.bars, &round_trips);
         let json = report::json(&self.name, &machine, &self.groups, &self.bars, &round_trips);
-        let mut stdout = io::stdout().lock();
-        stdout.write_all(out.as_bytes())?;
-        writeln!(stdout, "{json}")?;
+        io::stdout().lock().write_all(out.as_bytes())?;
         if let Some(file) = &self.options.json {
             std::fs::write(file, format!("{json:#}\n"))?;
         }

@@ -1,5 +1,6 @@
 //! The table for people and the JSON for programs.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use serde_json::{Value, json};
@@ -23,16 +24,19 @@ fn label(threads: usize, placement: Placement) -> String {
     .into()
 }
 
-/// Number of threads and placements that occur in a group.
+/// Number of threads and placements that occur in a group. A placement that came up in less than a
+/// tenth of the samples is left out: the machine moved a CPU for a moment, which compares nothing.
 fn columns(group: &Group) -> Vec<(usize, Placement)> {
-    let mut all: Vec<_> = group
-        .arms
-        .iter()
-        .flat_map(|a| a.seen.keys().copied())
-        .collect();
-    all.sort_unstable();
-    all.dedup();
-    all
+    let mut counts: BTreeMap<_, usize> = BTreeMap::new();
+    for (&column, samples) in group.arms.iter().flat_map(|a| &a.seen) {
+        *counts.entry(column).or_default() += samples.len();
+    }
+    let most = |threads| {
+        let same = counts.iter().filter(move |((t, _), _)| *t == threads);
+        same.map(|(_, n)| *n).max().unwrap_or(0)
+    };
+    let often = |((threads, _), n): &(&(usize, Placement), &usize)| 10 * **n >= most(*threads);
+    counts.iter().filter(often).map(|(c, _)| *c).collect()
 }
 
 pub(crate) fn table(out: &mut String, groups: &[Group], bars: &[Bar], round_trips: &[f64]) {

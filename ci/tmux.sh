@@ -111,6 +111,12 @@ sees 'Stopped'
 type_keys 'fg' Enter
 dash_on
 sees 'Throughput'
+# The workers rest meanwhile, or the stop would count as latency.
+type_keys 7
+sees 'workload stopped'
+sees 'workload started'
+type_keys 1
+sees '[RUN]'
 ok "suspend by Ctrl-Z, resume by fg"
 
 kill -TSTP "$(child)"

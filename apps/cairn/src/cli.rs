@@ -1,10 +1,12 @@
 //! The command line: what each command accepts.
 
 use std::ffi::OsString;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use serde::Deserialize;
 
 /// Compose a storage stack, run workloads on it, flip a policy and see what it does.
 ///
@@ -39,14 +41,64 @@ pub(crate) enum Command {
     Stack(StackArgs),
     /// What exists, one line each
     List(ListArgs),
+    /// Completions for a shell, or the manual page
+    Generate(GenerateArgs),
+    /// The configuration
+    Config(ConfigArgs),
+}
+
+/// `cairn generate`.
+#[derive(Debug, Args)]
+pub(crate) struct GenerateArgs {
+    /// What to generate.
+    #[command(subcommand)]
+    pub(crate) what: GenerateWhat,
+}
+
+/// What can be generated.
+#[derive(Debug, Subcommand)]
+pub(crate) enum GenerateWhat {
+    /// Completions, to be sourced by the shell
+    Completions(CompletionsArgs),
+    /// The manual page, for `man -l -`
+    Man,
+}
+
+/// `cairn generate completions`.
+#[derive(Debug, Args)]
+pub(crate) struct CompletionsArgs {
+    /// For which shell
+    pub(crate) shell: clap_complete::Shell,
+}
+
+/// `cairn config`.
+#[derive(Debug, Args)]
+pub(crate) struct ConfigArgs {
+    /// What to do with the configuration.
+    #[command(subcommand)]
+    pub(crate) action: ConfigAction,
+}
+
+/// What to do with the configuration.
+#[derive(Debug, Subcommand)]
+pub(crate) enum ConfigAction {
+    /// Print it in full, as a file would hold it
+    Print(ConfigPrintArgs),
+}
+
+/// `cairn config print`.
+#[derive(Debug, Args)]
+pub(crate) struct ConfigPrintArgs {
+    /// File to read instead of `$XDG_CONFIG_HOME/cairn/config.toml`
+    #[arg(long, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
 }
 
 /// `cairn dash`.
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 pub(crate) struct DashArgs {
-    /// A preset's name (see `cairn list scenarios`) or a path to a .toml file
-    #[arg(default_value = "mixed")]
-    pub(crate) scenario: String,
+    /// A preset's name (see `cairn list scenarios`) or a path to a .toml file [default: mixed]
+    pub(crate) scenario: Option<String>,
     /// Stack to use instead of the scenario's, client to media: `stats/delay(read=50us)/ram(1g)`
     #[arg(long, value_name = "SPEC")]
     pub(crate) stack: Option<String>,
@@ -56,30 +108,30 @@ pub(crate) struct DashArgs {
     /// How long to run without a terminal, 5s by default; implies --headless
     #[arg(long, value_name = "T", value_parser = duration)]
     pub(crate) duration: Option<Duration>,
-    /// Form of the summary without a terminal, text by default; implies --headless
+    /// Form of the results without a terminal, text by default; implies --headless
     #[arg(long, value_enum)]
     pub(crate) format: Option<Format>,
-    /// Colours of the dashboard; without it `NO_COLOR`, `COLORTERM` and `TERM` decide
-    #[arg(long, value_enum, default_value_t = Color::Auto)]
-    pub(crate) color: Color,
-    /// Draw with ASCII characters only
+    /// Lines of text instead of a screen, for screen readers and logs: one a second and one an event
+    #[arg(long, conflicts_with_all = ["headless", "format"])]
+    pub(crate) plain: bool,
+    /// Colours of the dashboard; without it the configuration, `NO_COLOR`, `COLORTERM` and `TERM` decide
+    #[arg(long, value_enum)]
+    pub(crate) color: Option<Color>,
+    /// Draw with ASCII characters only, as on the Linux console or in a locale that is not UTF-8
     #[arg(long)]
     pub(crate) ascii: bool,
-}
-
-impl DashArgs {
-    /// What `cairn` without a command does.
-    pub(crate) fn bare() -> Self {
-        Self {
-            scenario: "mixed".to_owned(),
-            stack: None,
-            headless: false,
-            duration: None,
-            format: None,
-            color: Color::Auto,
-            ascii: false,
-        }
-    }
+    /// Take mouse events: a click focuses a panel or switches a policy, the wheel zooms time
+    #[arg(long)]
+    pub(crate) mouse: bool,
+    /// Serve metrics as OpenMetrics text on this loopback address, such as 127.0.0.1:9187
+    #[arg(long, value_name = "ADDR", value_parser = loopback)]
+    pub(crate) listen: Option<SocketAddr>,
+    /// Write the same metrics to this file once a second, for a textfile collector
+    #[arg(long, value_name = "FILE")]
+    pub(crate) metrics_file: Option<PathBuf>,
+    /// Configuration to read instead of `$XDG_CONFIG_HOME/cairn/config.toml`
+    #[arg(long, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
 }
 
 /// Form of results.
@@ -89,10 +141,15 @@ pub(crate) enum Format {
     Text,
     /// One JSON object.
     Json,
+    /// One JSON object a sample, as it comes.
+    Jsonl,
+    /// One line a sample and workload, as it comes.
+    Csv,
 }
 
 /// Colours of the dashboard.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Default, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub(crate) enum Color {
     /// What the environment says.
     #[default]
@@ -101,12 +158,27 @@ pub(crate) enum Color {
     None,
     /// The terminal's own 16 colours.
     #[value(name = "16")]
+    #[serde(rename = "16")]
     Sixteen,
     /// 256 colours.
     #[value(name = "256")]
+    #[serde(rename = "256")]
     Palette,
     /// 24-bit colours.
     True,
+}
+
+impl Color {
+    /// The word that chooses it.
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            Self::Auto => "auto",
+            Self::None => "none",
+            Self::Sixteen => "16",
+            Self::Palette => "256",
+            Self::True => "true",
+        }
+    }
 }
 
 /// `cairn fio`: everything is fio's, but for Cairn's own options.
@@ -266,6 +338,18 @@ fn duration(text: &str) -> Result<Duration, String> {
     Ok(time)
 }
 
+/// Reads an address that only this machine can reach.
+fn loopback(text: &str) -> Result<SocketAddr, String> {
+    let address: SocketAddr = text
+        .parse()
+        .map_err(|_| "write an address and a port, such as 127.0.0.1:9187".to_owned())?;
+    if address.ip().is_loopback() {
+        Ok(address)
+    } else {
+        Err("metrics are served to this machine only: take 127.0.0.1 or [::1]".to_owned())
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -281,5 +365,24 @@ mod tests {
         assert_eq!(duration("1.5s"), Ok(Duration::from_millis(1500)));
         assert!(duration("0s").is_err());
         assert!(duration("5").is_err());
+    }
+
+    #[test]
+    fn metrics_stay_on_this_machine() {
+        assert!(loopback("127.0.0.1:0").is_ok() && loopback("[::1]:9187").is_ok());
+        assert!(
+            loopback("0.0.0.0:9187")
+                .unwrap_err()
+                .contains("this machine")
+        );
+        assert!(loopback("localhost").unwrap_err().contains("port"));
+    }
+
+    #[test]
+    fn the_word_of_a_colour_chooses_it() {
+        for color in Color::value_variants() {
+            let word = color.to_possible_value().unwrap();
+            assert_eq!(word.get_name(), color.word());
+        }
     }
 }

@@ -1,8 +1,10 @@
 //! One file per command.
 
 mod aim7;
+mod config;
 mod dash;
 mod fio;
+mod generate;
 mod list;
 mod replay;
 mod stack;
@@ -14,12 +16,14 @@ use crate::cli::{Cli, Command, DashArgs};
 /// Runs a command and returns the exit code.
 pub(crate) fn run(cli: Cli, registry: &Registry) -> anyhow::Result<u8> {
     match cli.command {
-        None => dash::run(&DashArgs::bare(), registry),
+        None => dash::run(&DashArgs::default(), registry),
         Some(Command::Dash(args)) => dash::run(&args, registry),
         Some(Command::Fio(args)) => fio::run(args, registry),
         Some(Command::Aim7(args)) => aim7::run(args, registry),
         Some(Command::Replay(args)) => replay::run(&args),
         Some(Command::Stack(args)) => stack::run(&args, registry),
         Some(Command::List(args)) => list::run(&args, registry),
+        Some(Command::Generate(args)) => generate::run(&args),
+        Some(Command::Config(args)) => config::run(&args),
     }
 }

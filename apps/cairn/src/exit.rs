@@ -4,6 +4,8 @@ use std::fmt;
 use std::io::{self, Write as _};
 use std::process::ExitCode;
 
+use cairn_lab::LabError;
+
 use crate::output::printable;
 
 /// Done, and all checks held.
@@ -26,6 +28,15 @@ impl fmt::Display for Failed {
 impl std::error::Error for Failed {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         self.0.source()
+    }
+}
+
+/// The error of a lab, told apart by whether the request was wrong or something broke.
+pub(crate) fn of_lab(error: LabError) -> anyhow::Error {
+    if error.is_usage() {
+        error.into()
+    } else {
+        Failed(error.into()).into()
     }
 }
 
@@ -82,6 +93,19 @@ mod tests {
             sentence(&cause.context("ram(1g: `(` is never closed")),
             "ram(1g: `(` is never closed"
         );
+    }
+
+    #[test]
+    fn what_broke_is_no_bad_usage() {
+        let broken = LabError::Thread(io::Error::from(io::ErrorKind::OutOfMemory));
+        let error = of_lab(broken).context("scenario a");
+        assert!(error.is::<Failed>());
+        assert!(sentence(&error).starts_with("scenario a: "));
+        let wrong = LabError::Workload {
+            workload: "a".to_owned(),
+            message: "no".to_owned(),
+        };
+        assert!(!of_lab(wrong).is::<Failed>());
     }
 
     #[test]

@@ -3,8 +3,10 @@
 
 mod cli;
 mod commands;
+mod config;
 mod exit;
 mod interrupt;
+mod metrics;
 mod output;
 mod progress;
 pub mod tui;

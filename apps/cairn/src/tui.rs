@@ -23,8 +23,11 @@ pub mod update;
 pub mod view;
 pub mod widget;
 
-pub use runtime::run;
+pub use runtime::{run, run_watched};
 pub use theme::ColorDepth;
+
+/// Somebody else who wants to see each sample, and may have a word to say about it.
+pub type Watch = dyn FnMut(&cairn_lab::Sample) -> Option<String> + Send;
 
 /// How the dashboard is to look and behave.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

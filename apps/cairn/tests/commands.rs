@@ -338,6 +338,82 @@ fn bad_input_is_refused_with_what_would_be_right() {
 }
 
 #[test]
+fn the_exit_code_tells_what_broke_from_what_was_wrong() {
+    // A file that cannot be laid out broke; the request was right.
+    let failing = "error(op=write)/ram(320m)";
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("layout.toml");
+    let options = "--rw=read --bs=4k --size=1m --ioengine=psync";
+    let scenario = |options: &str| {
+        format!(
+            "name = \"layout\"\nstack = \"{failing}\"\n[workload]\nkind = \"fio\"\noptions = \"{options}\"\n"
+        )
+    };
+    std::fs::write(&path, scenario(options)).unwrap();
+    let path = path.to_str().unwrap();
+    let stack = format!("--stack={failing}");
+    let mut fio = vec!["fio", "--name=a", &stack];
+    fio.extend(options.split(' '));
+    for args in [
+        &["dash", path, "--duration", "300ms"][..],
+        &[
+            "dash",
+            "randwrite",
+            "--stack",
+            failing,
+            "--duration",
+            "300ms",
+        ],
+        &fio,
+    ] {
+        let output = cairn(args);
+        assert_eq!(
+            output.status.code(),
+            Some(1),
+            "{args:?}: {}",
+            text(&output.stderr)
+        );
+    }
+}
+
+#[test]
+fn nothing_is_announced_that_is_then_refused() {
+    for args in [
+        &["aim7", "creat-clo", "--on", "file"][..],
+        &["aim7", "creat-clo", "--stack", "ram(1g"],
+        &["aim7", "creat-clo", "--variant", "aim7"],
+    ] {
+        let said = refused(args);
+        assert!(!said.contains("running"), "{args:?}: {said}");
+    }
+}
+
+#[test]
+fn an_option_that_can_hold_once_is_not_given_twice() {
+    for args in [
+        &["dash", "--stack", "ram(1g)", "--stack", "ram(2g)"][..],
+        &[
+            "aim7",
+            "creat-clo",
+            "--stack",
+            "ram(1g)",
+            "--stack",
+            "ram(2g)",
+        ],
+        &[
+            "fio",
+            "--name=a",
+            "--size=1m",
+            "--stack=ram(1g)",
+            "--stack=ram(2g)",
+        ],
+    ] {
+        let said = refused(args);
+        assert!(said.contains("--stack"), "{args:?}: {said}");
+    }
+}
+
+#[test]
 fn a_truncated_gzip_file_is_refused_by_name() {
     let Some(fixtures) = fixtures() else { return };
     let whole = std::fs::read(fixtures.join("traces/creat_clo.trace.gz")).unwrap();

@@ -58,9 +58,20 @@ impl Dash {
     }
 
     fn mixed(size: (u16, u16)) -> Self {
+        Self::running(&[], &[], size)
+    }
+
+    /// The dashboard with arguments and environment of one's own, once it shows a rate.
+    fn running(args: &[&str], env: &[(&str, &str)], size: (u16, u16)) -> Self {
         let mut command = CommandBuilder::new(env!("CARGO_BIN_EXE_cairn"));
+        command.args(args);
         command.env("TERM", "xterm-256color");
-        command.env_remove("NO_COLOR");
+        for name in ["NO_COLOR", "LC_ALL", "LC_CTYPE", "LANG"] {
+            command.env_remove(name);
+        }
+        for (name, value) in env {
+            command.env(name, value);
+        }
         let mut dash = Self::start(command, size);
         dash.sees("[RUN]");
         dash.sees("kIOPS");
@@ -193,6 +204,29 @@ fn control_c_quits_like_q() {
 }
 
 #[test]
+fn a_failed_operation_is_seen_named_and_told_by_the_exit_code() {
+    let stack = "error(op=write,skip=2000,rate=0.001,seed=1)/ram(320m)";
+    let mut dash = Dash::running(&["dash", "randwrite", "--stack", stack], &[], (80, 24));
+    dash.sees("errors ");
+    dash.types("7");
+    dash.sees("first failed operation: randwrite");
+    dash.types("q");
+    assert_eq!(dash.ends().0, 1);
+}
+
+#[test]
+fn the_console_gets_ascii_only() {
+    for env in [("TERM", "linux"), ("LC_ALL", "C")] {
+        let mut dash = Dash::running(&[], &[env], (80, 24));
+        dash.sees("+ Stack");
+        let text = dash.text();
+        assert!(text.is_ascii(), "{env:?}:\n{text}");
+        dash.types("q");
+        assert_eq!(dash.ends().0, 0);
+    }
+}
+
+#[test]
 fn signals_end_it_with_their_number() {
     for (name, code) in [("-TERM", 143), ("-INT", 130), ("-HUP", 129)] {
         let dash = Dash::mixed((80, 24));
@@ -233,7 +267,7 @@ fn a_panic_elsewhere_is_shown_and_stops_only_the_workload() {
     dash.sees("[FAILED]");
     dash.sees("worker for the test panicked");
     dash.types("7");
-    dash.sees("the test wants it");
+    dash.sees("test wants it");
     dash.types("q");
     let (code, text) = dash.ends();
     assert_eq!(code, 1);

@@ -170,6 +170,12 @@ impl ExtentCache {
         self.group.counters.set_mode(mode);
     }
 
+    /// Chooses what the per-CPU arm counts with, while others count; what cannot be had here counts on
+    /// owned slots, and [`Counters::report`] says why.
+    pub fn set_counter_backend(&self, kind: cairn_percpu::BackendKind) {
+        self.group.counters.set_backend(kind);
+    }
+
     /// Sets the batch of the per-CPU counters while others count; bounds stay right.
     ///
     /// # Errors

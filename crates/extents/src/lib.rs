@@ -34,6 +34,7 @@ mod value;
 
 pub use arena::MemoryReport;
 pub use cache::{ExtentCache, Scan};
+pub use cairn_percpu::BackendKind;
 pub use config::{Config, DroppedDelayed, Generation, Rules};
 pub use counters::{CounterMode, CounterReport, Counters, Reading, SlotRow};
 pub use error::{Error, ShiftReason};

@@ -3,7 +3,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use cairn_extents::{Config, CounterMode, ExtentCache, Status};
+use cairn_extents::{BackendKind, Config, CounterMode, ExtentCache, Status};
 
 #[test]
 fn switching_the_arm_while_others_count_loses_nothing() {
@@ -25,10 +25,17 @@ fn switching_the_arm_while_others_count_loses_nothing() {
             .collect();
         s.spawn(|| {
             let mut batches = [64, 128, 256, 32].into_iter().cycle();
+            let kinds = [
+                BackendKind::Owned,
+                BackendKind::Striped,
+                BackendKind::RseqCpu,
+            ];
+            let mut kinds = kinds.into_iter().cycle();
             while !done.load(Ordering::Relaxed) {
                 cache.set_counter_mode(CounterMode::Shared);
                 cache.set_counter_batch(batches.next().unwrap()).unwrap();
                 cache.set_counter_mode(CounterMode::PerCpu);
+                cache.set_counter_backend(kinds.next().unwrap());
             }
         });
         for reader in readers {
@@ -75,4 +82,40 @@ fn slots_show_who_counted() {
         )
     );
     assert!(cache.set_counter_batch(0).is_err());
+}
+
+#[test]
+fn a_backend_counts_from_its_choice_on_and_costs_nothing_before() {
+    let cache = ExtentCache::new(Config::new().with_counter_slots(4));
+    let file = cache.map(1);
+    let rows = |backend| {
+        let all = cache.counters().slots();
+        let of = all.into_iter().filter(|row| row.backend == backend);
+        of.map(|row| row.misses).sum::<i64>()
+    };
+    file.lookup(0);
+    let alone = cache.counters().report().misses.bound;
+    for (backend, n) in [(BackendKind::Owned, 3), (BackendKind::Striped, 5)] {
+        cache.set_counter_backend(backend);
+        assert_eq!(cache.counters().mode(), CounterMode::PerCpu);
+        assert_eq!(cache.counters().report().backend.kind(), backend);
+        for _ in 0..n {
+            file.lookup(0);
+        }
+        assert_eq!(rows(backend), n);
+    }
+    // The choice waits while the shared arm receives.
+    cache.set_counter_mode(CounterMode::Shared);
+    cache.set_counter_backend(BackendKind::Owned);
+    assert_eq!(cache.counters().mode(), CounterMode::Shared);
+    file.lookup(0);
+    cache.set_counter_mode(CounterMode::PerCpu);
+    file.lookup(0);
+    assert_eq!(rows(BackendKind::Owned), 4);
+    let report = cache.counters().report();
+    assert_eq!(report.misses.exact, 11);
+    assert!(
+        report.misses.bound > alone,
+        "slots of three backends hold back more"
+    );
 }

@@ -1,5 +1,6 @@
 //! The creat-clo test of AIM7 with the metrics that AIM7 prints.
 
+use std::fmt;
 use std::io::{self, Write};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
@@ -194,6 +195,57 @@ impl CreatCloResult {
 /// # Errors
 /// [`LabError`] when the request is wrong or a thread cannot be had; nothing was measured then.
 pub fn run_creat_clo(run: &CreatClo, registry: &Registry) -> Result<CreatCloResult, LabError> {
+    prepare_creat_clo(run, registry)?.run()
+}
+
+/// A creat-clo run that nothing stands in the way of; made by [`prepare_creat_clo`].
+pub struct PreparedCreatClo {
+    run: CreatClo,
+    stack: String,
+    patterns: Vec<Pattern<NoProbe>>,
+    policies: Vec<PolicySummary>,
+}
+
+impl fmt::Debug for PreparedCreatClo {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PreparedCreatClo")
+            .field("run", &self.run)
+            .field("stack", &self.stack)
+            .finish_non_exhaustive()
+    }
+}
+
+impl PreparedCreatClo {
+    /// Lets the tasks begin, and waits for the last.
+    ///
+    /// # Errors
+    /// [`LabError`] when a thread cannot be had or a task broke off.
+    pub fn run(self) -> Result<CreatCloResult, LabError> {
+        let run = &self.run;
+        let race = race(run, self.patterns)?;
+        let part = format!(
+            "creat-clo, variant patch, as its access pattern on the buffer cache: what Linux 6.18 does to \
+             four shared buffers when it creates, closes and deletes a file. Not a file system; the original \
+             ran 3000 tasks of 100 jobs on ext4, this run {} tasks of {}",
+            run.tasks,
+            match run.duration {
+                Some(d) => format!("{:.1} s", d.as_secs_f64()),
+                None => format!("{} jobs", run.loops),
+            }
+        );
+        Ok(sum_up(run, &race, self.stack, self.policies, part))
+    }
+}
+
+/// Checks a creat-clo run and builds what it runs on, so that whoever announces it knows that it will
+/// begin.
+///
+/// # Errors
+/// [`LabError`] when the request is wrong.
+pub fn prepare_creat_clo(
+    run: &CreatClo,
+    registry: &Registry,
+) -> Result<PreparedCreatClo, LabError> {
     let refuse = |message: &str| {
         Err(LabError::Workload {
             workload: "creat-clo".to_owned(),
@@ -250,18 +302,12 @@ pub fn run_creat_clo(run: &CreatClo, registry: &Registry) -> Result<CreatCloResu
             )
         })
         .collect();
-    let race = race(run, patterns)?;
-    let part = format!(
-        "creat-clo, variant patch, as its access pattern on the buffer cache: what Linux 6.18 does to \
-         four shared buffers when it creates, closes and deletes a file. Not a file system; the original \
-         ran 3000 tasks of 100 jobs on ext4, this run {} tasks of {}",
-        run.tasks,
-        match run.duration {
-            Some(d) => format!("{:.1} s", d.as_secs_f64()),
-            None => format!("{} jobs", run.loops),
-        }
-    );
-    Ok(sum_up(run, &race, ground.spec().to_owned(), policies, part))
+    Ok(PreparedCreatClo {
+        run: run.clone(),
+        stack: ground.spec().to_owned(),
+        patterns,
+        policies,
+    })
 }
 
 fn choose(

@@ -29,7 +29,10 @@ mod summary;
 mod switches;
 mod tasks;
 
-pub use aim7::{CreatClo, CreatCloResult, FILES_PER_JOB, PerFile, Variant, run_creat_clo};
+pub use aim7::{
+    CreatClo, CreatCloResult, FILES_PER_JOB, PerFile, PreparedCreatClo, Variant, prepare_creat_clo,
+    run_creat_clo,
+};
 pub use duration::parse_duration;
 pub use fio::ground::On;
 pub use fio_error::FioError;

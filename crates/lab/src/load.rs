@@ -18,7 +18,7 @@ use crate::layout::{BLOCK, BLOCK_USIZE};
 use crate::pattern::AREA_BLOCKS;
 use crate::policy::{Apply, Mechanism, PolicyInfo};
 use crate::recorder::{Cell, Epoch};
-use crate::registry::{BATCHES, Registry, builtin_policies};
+use crate::registry::{BACKENDS, BATCHES, Registry, builtin_policies};
 use crate::sample::Unit;
 use crate::scenario::{FioSource, Scenario, WorkloadKind, WorkloadSpec};
 use crate::shared::{Shared, Workload};
@@ -275,7 +275,8 @@ pub(crate) fn policies(
     let counters = cache.clone();
     let lookups = Arc::clone(switches);
     let batch = cache.clone();
-    let hooks: [Apply; 4] = [
+    let backend = cache.clone();
+    let hooks: [Apply; 5] = [
         Arc::new(move |arm| {
             if let Some(buffers) = &flags {
                 buffers.set_policy(match arm {
@@ -295,6 +296,11 @@ pub(crate) fn policies(
             if let Some(n) = BATCHES.get(arm) {
                 // Each of the batches is legal.
                 let _ = batch.set_counter_batch(*n);
+            }
+        }),
+        Arc::new(move |arm| {
+            if let Some(kind) = BACKENDS.get(arm) {
+                backend.set_counter_backend(*kind);
             }
         }),
     ];

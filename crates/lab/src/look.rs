@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use cairn_block::Device;
 use cairn_buffer::{BitCount, CountingProbe};
-use cairn_extents::{ExtentMap, Kind, Reading};
+use cairn_extents::{CounterMode, ExtentMap, Kind, Reading};
 
 use crate::file::FlatFile;
 use crate::pattern::DIRTIES;
@@ -107,7 +107,7 @@ impl Look {
                 name: Arc::clone(&w.name),
                 per_s: Some(w.ops_per_s),
                 bytes_per_s: (w.unit == Unit::Io).then_some(w.bytes_per_s),
-                facts: vec![w.about.to_string(), format!("{} workers", w.workers)],
+                facts: vec![w.about.to_string(), workers(w.workers)],
             });
         }
         let looked = extents.hits.exact + extents.misses.exact;
@@ -266,6 +266,8 @@ impl Look {
             hits_per_s,
             misses_per_s,
             slots: rows.into_iter().filter(|r| self.slots.shown(r)).collect(),
+            shared: report.mode == CounterMode::Shared,
+            backend: report.backend.kind().name(),
             batch: report.batch,
             strip: self.strip.clone(),
         }
@@ -304,12 +306,8 @@ fn layer(rates: &mut Rates, name: &Arc<str>, device: &Device, seconds: f64) -> L
         .filter(|s| s.value > 0 && !REQUESTS.contains(&s.name) && !BYTES.contains(&s.name))
         .take(2)
         .map(|s| match s.unit {
-            cairn_block::Unit::Bytes => format!(
-                "{} {:.1} MiB",
-                words(s.name),
-                s.value as f64 / f64::from(1 << 20)
-            ),
-            cairn_block::Unit::Nanos => format!("{} {:.1} us", words(s.name), s.value as f64 / 1e3),
+            cairn_block::Unit::Bytes => format!("{} {}", words(s.name), size(s.value)),
+            cairn_block::Unit::Nanos => format!("{} {}", words(s.name), time(s.value)),
             _ => format!("{} {}", words(s.name), s.value),
         })
         .collect();
@@ -318,6 +316,40 @@ fn layer(rates: &mut Rates, name: &Arc<str>, device: &Device, seconds: f64) -> L
         per_s,
         bytes_per_s,
         facts,
+    }
+}
+
+/// A time in the unit that leaves it between 1 and 1000: `4.1 us`, `661.5 ms`.
+fn time(ns: u64) -> String {
+    scaled(ns as f64, 1000.0, &["ns", "us", "ms", "s"])
+}
+
+/// A size in the unit that leaves it between 1 and 1024: `128.0 MiB`.
+fn size(bytes: u64) -> String {
+    scaled(bytes as f64, 1024.0, &["B", "KiB", "MiB", "GiB", "TiB"])
+}
+
+fn scaled(mut value: f64, step: f64, units: &[&str]) -> String {
+    let mut unit = "";
+    for (i, next) in units.iter().enumerate() {
+        unit = next;
+        // What would be printed as a whole step belongs to the next unit.
+        if value < step - 0.05 || i + 1 == units.len() {
+            break;
+        }
+        value /= step;
+    }
+    if units.first() == Some(&unit) {
+        format!("{value:.0} {unit}")
+    } else {
+        format!("{value:.1} {unit}")
+    }
+}
+
+fn workers(n: usize) -> String {
+    match n {
+        1 => "1 worker".to_owned(),
+        n => format!("{n} workers"),
     }
 }
 

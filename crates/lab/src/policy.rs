@@ -59,7 +59,7 @@ impl Mechanism {
     pub(crate) fn of_policy(name: &str) -> Self {
         match name {
             "flag-set" => Self::BufferHeads,
-            "es-counters" | "extent-cache" | "batch" => Self::ExtentCache,
+            "es-counters" | "extent-cache" | "batch" | "backend" => Self::ExtentCache,
             _ => Self::BlockIo,
         }
     }

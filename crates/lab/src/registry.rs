@@ -4,6 +4,7 @@ use std::error::Error;
 use std::fmt;
 use std::sync::Arc;
 
+use cairn_extents::BackendKind;
 use cairn_fio::job::{EngineClass, IoEngine};
 
 use crate::policy::{Apply, POLICY_KEYS, PolicyInfo};
@@ -169,6 +170,13 @@ fn engine_about(engine: IoEngine) -> &'static str {
 }
 
 /// Batches that the policy `batch` steps through.
+/// The arms of the policy on the backend of the per-CPU counters.
+pub(crate) const BACKENDS: [BackendKind; 3] = [
+    BackendKind::RseqCpu,
+    BackendKind::Owned,
+    BackendKind::Striped,
+];
+
 pub(crate) const BATCHES: [u32; 4] = [32, 64, 128, 256];
 
 pub(crate) fn builtin_policies() -> Vec<PolicyInfo> {
@@ -201,11 +209,18 @@ pub(crate) fn builtin_policies() -> Vec<PolicyInfo> {
             "batch of the per-CPU counters",
             "extent cache",
         ),
+        PolicyInfo::new(
+            "backend",
+            'm',
+            &["rseq", "owned", "striped"],
+            "how the per-CPU counters find a slot: by CPU, by thread, or a few shared ones",
+            "extent cache",
+        ),
     ]
 }
 
 /// Arms that a lab starts with when the scenario does not say.
-pub(crate) const DEFAULT_ARMS: [usize; 4] = [1, 1, 1, 0];
+pub(crate) const DEFAULT_ARMS: [usize; 5] = [1, 1, 1, 0, 0];
 
 /// Why a policy was not added.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -135,7 +135,7 @@ pub struct CounterView {
 /// Hits and misses counted in one slot.
 #[derive(Debug, Clone)]
 pub struct SlotSample {
-    /// `cpu 0`, `thread 3`, `past slots` for what went past all slots, or `shared` for what the shared arm
+    /// `cpu 0`, `thread 3`, `stripe 1`, `past slots` for what went past all slots, or `shared` for what the shared arm
     /// counted. All rows together are the exact sum.
     pub label: Arc<str>,
     /// Hits since the reset.
@@ -161,6 +161,10 @@ pub struct ExtentSample {
     pub misses_per_s: f64,
     /// Hits and misses slot by slot.
     pub slots: Vec<SlotSample>,
+    /// Whether one shared counter each receives, which is read exactly with one load.
+    pub shared: bool,
+    /// What the per-CPU counters count with: `rseq`, `owned` or `striped`.
+    pub backend: &'static str,
     /// Batch of the per-CPU counters.
     pub batch: u32,
     /// The first file's blocks, for the extent strip.

@@ -1,8 +1,9 @@
 //! Hits and misses row by row, so that the rows are the sum.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
-use cairn_extents::{CounterMode, CounterReport, Counters, SlotRow};
+use cairn_extents::{BackendKind, CounterMode, CounterReport, Counters, SlotRow};
 
 use crate::sample::SlotSample;
 
@@ -10,7 +11,7 @@ use crate::sample::SlotSample;
 pub(crate) struct Slots {
     /// CPUs that the system may ever have.
     cpus: Vec<u32>,
-    base: Vec<(i64, i64)>,
+    base: HashMap<(BackendKind, String), (i64, i64)>,
     base_shared: (i64, i64),
     /// What the shared arm counted.
     shared: (i64, i64),
@@ -23,7 +24,7 @@ impl Slots {
         let cpus = possible.map(|list| cpus(&list)).unwrap_or_default();
         Self {
             cpus,
-            base: Vec::new(),
+            base: HashMap::new(),
             base_shared: (0, 0),
             shared: (0, 0),
             mode: None,
@@ -33,9 +34,10 @@ impl Slots {
     /// Rows begin again here; what they held in all, hits and misses.
     pub(crate) fn reset(&mut self, counters: &Counters) -> (i64, i64) {
         let (rows, _) = self.read(counters);
-        self.base = rows.iter().map(|row| (row.hits, row.misses)).collect();
-        self.base_shared = self.shared;
         let (hits, misses) = sums(&rows);
+        let base = |row: SlotRow| ((row.backend, row.label), (row.hits, row.misses));
+        self.base = rows.into_iter().map(base).collect();
+        self.base_shared = self.shared;
         (hits + self.shared.0, misses + self.shared.1)
     }
 
@@ -45,11 +47,11 @@ impl Slots {
         let (rows, report) = self.read(counters);
         let mut all: Vec<SlotSample> = rows
             .into_iter()
-            .enumerate()
-            .map(|(i, row)| {
-                let base = self.base.get(i).copied().unwrap_or_default();
+            .map(|row| {
+                let name = (row.backend, row.label);
+                let base = self.base.get(&name).copied().unwrap_or_default();
                 SlotSample {
-                    label: match row.label.as_str() {
+                    label: match name.1.as_str() {
                         "base" => Arc::from("past slots"),
                         label => Arc::from(label),
                     },

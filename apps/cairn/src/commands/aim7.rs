@@ -1,10 +1,10 @@
 //! `cairn aim7`: the AIM7 workloads.
 
 use anyhow::Context as _;
-use cairn_lab::{CreatClo, Registry, Variant, run_creat_clo};
+use cairn_lab::{CreatClo, Registry, Variant, prepare_creat_clo};
 
 use crate::cli::{self, Aim7Args, Aim7Workload, CreatCloArgs};
-use crate::exit::DONE;
+use crate::exit::{self, DONE};
 use crate::interrupt::Interrupt;
 use crate::output;
 use crate::progress::Progress;
@@ -21,11 +21,7 @@ fn creat_clo(args: CreatCloArgs, registry: &Registry) -> anyhow::Result<u8> {
         || format!("{} jobs each", args.loops),
         |time| format!("{time:?}"),
     );
-    let progress = Progress::start(&format!(
-        "running creat-clo: {} tasks, {length}",
-        args.tasks
-    ));
-    let result = run_creat_clo(
+    let ready = prepare_creat_clo(
         &CreatClo {
             tasks: args.tasks as usize,
             loops: args.loops,
@@ -43,7 +39,13 @@ fn creat_clo(args: CreatCloArgs, registry: &Registry) -> anyhow::Result<u8> {
             cancel: Some(interrupt.flag()),
         },
         registry,
-    )?;
+    )
+    .map_err(exit::of_lab)?;
+    let progress = Progress::start(&format!(
+        "running creat-clo: {} tasks, {length}",
+        args.tasks
+    ));
+    let result = ready.run().map_err(exit::of_lab)?;
     drop(progress);
     if args.json {
         output::json(&result)?;

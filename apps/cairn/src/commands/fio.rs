@@ -173,6 +173,9 @@ fn own_options(given: &[OwnOption]) -> anyhow::Result<Own> {
     for option in given {
         let value = option.value.as_deref().unwrap_or("");
         match option.name.as_str() {
+            name @ ("stack" | "on") if given.iter().filter(|o| o.name == name).count() > 1 => {
+                bail!("--{name} is given more than once: give one, as only one can hold")
+            }
             "stack" => own.stack = Some(value.to_owned()),
             "map" => match value.split_once('=') {
                 Some((path, spec)) if !path.is_empty() => {
@@ -219,6 +222,16 @@ mod tests {
                 .contains("PATH=SPEC")
         );
         assert!(own("map", "=ram(1g)").is_err());
+        let stack = |spec: &str| OwnOption {
+            name: "stack".to_owned(),
+            value: Some(spec.to_owned()),
+        };
+        let twice = own_options(&[stack("ram(1g)"), stack("ram(2g)")]).unwrap_err();
+        assert!(
+            twice
+                .to_string()
+                .contains("--stack is given more than once")
+        );
         assert!(
             own("on", "disk")
                 .unwrap_err()

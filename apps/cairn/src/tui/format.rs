@@ -138,32 +138,44 @@ pub fn count(n: u64) -> String {
     grouped(i64::try_from(n).unwrap_or(i64::MAX))
 }
 
-/// Nanoseconds as microseconds in at most five characters: `0.85`, `41.0`, `118`, `1.10k`.
+/// A time with its unit in at most six characters: `850ns`, `41.0us`, `118us`, `1.10ms`, `2.50s`.
 ///
 /// ```
-/// use cairn_tui::tui::format::us;
-/// assert_eq!(us(850), "0.85");
-/// assert_eq!(us(118_000), "118");
-/// assert_eq!(us(1_100_000), "1.10k");
+/// use cairn_tui::tui::format::time;
+/// assert_eq!(time(850), "850ns");
+/// assert_eq!(time(118_000), "118us");
+/// assert_eq!(time(1_100_000), "1.10ms");
 /// ```
-pub fn us(ns: u64) -> String {
-    let us = ns as f64 / 1000.0;
-    if us >= 999_500.0 {
-        format!("{}M", significant(us / 1e6, 3, false))
-    } else if us >= 999.5 {
-        format!("{}k", significant(us / 1000.0, 3, false))
-    } else {
-        significant(us, 3, false)
-    }
+pub fn time(ns: u64) -> String {
+    let (text, unit) = scaled(ns);
+    format!("{text}{unit}")
 }
 
-/// As [`us`], with the unit, and `-` where nothing was measured.
-pub fn us_of(n: u64, ns: u64) -> String {
+/// As [`time`], with a blank before the unit, and `-` where nothing was measured.
+pub fn time_of(n: u64, ns: u64) -> String {
     if n == 0 {
-        "-".to_owned()
-    } else {
-        format!("{} us", us(ns))
+        return "-".to_owned();
     }
+    let (text, unit) = scaled(ns);
+    format!("{text} {unit}")
+}
+
+/// Three digits, and the unit that they count.
+fn scaled(ns: u64) -> (String, &'static str) {
+    let mut value = ns as f64;
+    if ns < 1000 {
+        return (format!("{value:.0}"), "ns");
+    }
+    let mut unit = "ns";
+    for next in ["us", "ms", "s"] {
+        // 999.95 would print as 1000: go on to the next unit a little early.
+        if value < 999.5 {
+            break;
+        }
+        value /= 1000.0;
+        unit = next;
+    }
+    (significant(value, 3, false), unit)
 }
 
 /// A short time span with a unit of its own: `0.90 ms`.
@@ -173,6 +185,16 @@ pub fn span(d: Duration) -> String {
         format!("{:.1} s", ms / 1000.0)
     } else {
         format!("{} ms", significant(ms, 3, false))
+    }
+}
+
+/// A longer time in words: `6.5 s`, `4 min 05 s`, `1 h 05 min`.
+pub fn words(d: Duration) -> String {
+    let s = d.as_secs();
+    match s {
+        0..60 => format!("{:.1} s", d.as_secs_f64()),
+        60..3600 => format!("{} min {:02} s", s / 60, s % 60),
+        _ => format!("{} h {:02} min", s / 3600, s / 60 % 60),
     }
 }
 
@@ -239,6 +261,28 @@ pub fn cut(text: &str, width: usize) -> String {
     out
 }
 
+/// `text` as far as it fits into `width` cells; what was cut ends in `mark`, after a whole word where that
+/// leaves half of it, and never within a number.
+pub fn shorten(text: &str, width: usize, mark: &str) -> String {
+    let whole = cut(text, usize::MAX);
+    if Span::raw(whole.as_str()).width() <= width {
+        return whole;
+    }
+    let head = cut(&whole, width.saturating_sub(mark.chars().count()));
+    let number = |c: char| c.is_ascii_digit() || c == '.' || c == '-' || c == '+';
+    let next = whole.get(head.len()..).and_then(|rest| rest.chars().next());
+    let head = if next.is_some_and(|c| c == ' ') {
+        head.as_str()
+    } else if let Some(at) = head.rfind(' ').filter(|at| *at >= head.len() / 2) {
+        head.get(..at).unwrap_or_default()
+    } else if next.is_some_and(number) {
+        head.trim_end_matches(number)
+    } else {
+        head.as_str()
+    };
+    cut(&format!("{}{mark}", head.trim_end()), width)
+}
+
 /// The words of `text` in rows of at most `width` cells; a longer word has a row of its own.
 pub fn fold(text: &str, width: usize) -> Vec<String> {
     let mut rows = Vec::new();
@@ -278,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn latency_fits_five_characters() {
+    fn latency_fits_six_characters() {
         for ns in [
             0,
             1,
@@ -291,7 +335,7 @@ mod tests {
             999_499_999,
             u64::from(u32::MAX) * 20,
         ] {
-            assert!(us(ns).len() <= 5, "{ns}: {}", us(ns));
+            assert!(time(ns).len() <= 6, "{ns}: {}", time(ns));
         }
     }
 
@@ -299,6 +343,22 @@ mod tests {
     fn foreign_text_loses_control_characters_and_excess_width() {
         assert_eq!(cut("a\u{1b}[31mb", 20), "a[31mb");
         assert_eq!(cut("\u{4f60}\u{597d}x", 3), "\u{4f60}");
+    }
+
+    #[test]
+    fn what_is_cut_says_so_and_shows_no_wrong_number() {
+        for (text, width, shown) in [
+            ("two words", 9, "two words"),
+            ("two words", 8, "two.."),
+            ("slot of each needed", 15, "slot of each.."),
+            ("unbreakable", 6, "unbr.."),
+            ("allocated 128.0 MiB", 13, "allocated.."),
+            ("x123456", 5, "x.."),
+            ("ab", 1, "."),
+            ("ab", 0, ""),
+        ] {
+            assert_eq!(shorten(text, width, ".."), shown, "{text} in {width}");
+        }
     }
 
     #[test]

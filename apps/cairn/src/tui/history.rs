@@ -1,8 +1,8 @@
 //! The ring of past samples, kept as small points, and its columns for a chart.
 //!
 //! A column covers `merge` samples whose number divided by `merge` is the same, so a column keeps
-//! its members while it moves over the screen. A column that holds any sample of a settle window
-//! has no value: such samples belong to no arm.
+//! its members while it moves over the screen. Samples of a settle window belong to no arm and count in
+//! no column; a column of several samples shows the rest of them, as far as they are of its newest arm.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -173,6 +173,8 @@ struct Sum {
     total: f64,
     n: u32,
     settling: bool,
+    /// The arm of the newest sample that is of one.
+    of: Option<usize>,
     arm: Option<usize>,
     mark: Option<u32>,
     seen: bool,
@@ -189,29 +191,35 @@ impl Sum {
         self.seen = true;
         self.settling |= point.settling;
         self.mark = self.mark.or(point.mark);
+        let arm = point.arms.get(window.policy).map(|arm| usize::from(*arm));
         if self.arm.is_none() {
-            self.arm = point.arms.get(window.policy).map(|arm| usize::from(*arm));
+            self.arm = arm;
         }
         if point.running
             && !point.settling
             && let Some(value) = series.get(window.workload)
         {
-            self.total += f64::from(*value);
-            self.n += 1;
+            if self.of.is_none() {
+                self.of = arm;
+            }
+            if self.of == arm {
+                self.total += f64::from(*value);
+                self.n += 1;
+            }
         }
     }
 
     fn column(&self) -> Column {
         let state = match (self.seen, self.settling, self.n) {
             (false, ..) => State::Missing,
-            (true, true, _) => State::Settling,
+            (true, true, 0) => State::Settling,
             (true, false, 0) => State::Stopped,
-            (true, false, _) => State::Live,
+            (true, ..) => State::Live,
         };
         Column {
             value: (state == State::Live).then(|| self.total / f64::from(self.n.max(1))),
             state,
-            arm: self.arm.unwrap_or(0),
+            arm: self.of.or(self.arm).unwrap_or(0),
             mark: self.mark,
         }
     }

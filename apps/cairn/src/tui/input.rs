@@ -15,6 +15,7 @@ use signal_hook::iterator::{Handle, Signals};
 
 use cairn_lab::Sample;
 
+use super::Watch;
 use super::update::Msg;
 
 /// How long an orderly end may take after a signal; a hung-up terminal waits less, as nobody sees
@@ -48,16 +49,25 @@ pub(super) fn keys(messages: SyncSender<Msg>) -> io::Result<()> {
         .map(drop)
 }
 
-/// Forwards samples until the sampler or the dashboard ends. While the dashboard is busy this waits,
+/// Shows samples to `watch` and forwards them, until the sampler or the dashboard ends. While the dashboard is busy this waits,
 /// the lab's channel fills, and the sampler counts what it must drop.
 ///
 /// # Errors
 /// When no thread can be had.
-pub(super) fn samples(from: Receiver<Arc<Sample>>, messages: SyncSender<Msg>) -> io::Result<()> {
+pub(super) fn samples(
+    from: Receiver<Arc<Sample>>,
+    mut watch: Box<Watch>,
+    messages: SyncSender<Msg>,
+) -> io::Result<()> {
     thread::Builder::new()
         .name("dash-samples".to_owned())
         .spawn(move || {
             for sample in from {
+                if let Some(text) = watch(&sample)
+                    && messages.send(Msg::Refused(text)).is_err()
+                {
+                    return;
+                }
                 if messages.send(Msg::Sample(sample)).is_err() {
                     return;
                 }

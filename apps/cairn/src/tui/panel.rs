@@ -8,7 +8,7 @@ use ratatui::widgets::{Block, Widget};
 
 use cairn_lab::Sample;
 
-use super::format::{arm_letter, cut, fit, fold};
+use super::format::{arm_letter, fit, fold};
 use super::model::{Data, Model, Panel};
 use super::theme::{Role, Theme};
 use super::widget::Canvas;
@@ -60,10 +60,15 @@ impl<'a> Ctx<'a> {
         self.data.latest.as_deref()
     }
 
+    /// `text` in at most `width` cells, with a mark at the end if it was cut.
+    pub(crate) fn cut(&self, text: &str, width: usize) -> String {
+        self.theme.cut(text, width)
+    }
+
     /// `A always-rmw` in the arm's colour.
     pub(crate) fn arm(&self, policy: usize, arm: usize, width: usize) -> Span<'static> {
         let name = self.model.arm_name(policy, arm);
-        let text = cut(&format!("{} {name}", arm_letter(arm)), width);
+        let text = self.cut(&format!("{} {name}", arm_letter(arm)), width);
         Span::styled(format!("{text:<width$}"), self.theme.arm(arm))
     }
 
@@ -79,7 +84,8 @@ impl<'a> Ctx<'a> {
         let bright = |role| self.style(role).remove_modifier(Modifier::DIM);
         let mut title = vec![Span::styled(format!(" {name} "), bright(Role::Strong))];
         if !rest.is_empty() {
-            let rest = cut(rest, usize::from(area.width));
+            let used = Line::raw(name).width() + 6;
+            let rest = self.cut(rest, usize::from(area.width).saturating_sub(used));
             title.push(Span::styled(format!(" {rest} "), bright(Role::Plain)));
         }
         let block = Block::bordered()

@@ -21,7 +21,7 @@ use super::guard::{self, Guard, PanicHook};
 use super::model::{Model, Redraw, Setup};
 use super::theme::{ColorDepth, Theme};
 use super::update::{Cmd, Msg, update};
-use super::{Options, Outcome, input, view};
+use super::{Options, Outcome, Watch, input, view};
 
 /// Messages that may wait for the drawing thread.
 const QUEUE: usize = 256;
@@ -38,6 +38,15 @@ const PULSE: Duration = Duration::from_secs(1);
 /// # Errors
 /// When the terminal cannot be taken, or the threads for keys and signals cannot be had.
 pub fn run(lab: Lab, options: Options) -> anyhow::Result<Outcome> {
+    run_watched(lab, options, Box::new(|_| None))
+}
+
+/// As [`run`], and shows every sample to `watch` on a thread of its own, before it is drawn and whether or
+/// not it is. What `watch` answers is noted among the events.
+///
+/// # Errors
+/// As [`run`].
+pub fn run_watched(lab: Lab, options: Options, watch: Box<Watch>) -> anyhow::Result<Outcome> {
     // The theme alone decides on colours; crossterm's own reading of NO_COLOR would also cancel
     // bold and reversed.
     crossterm::style::force_color_output(true);
@@ -47,7 +56,8 @@ pub fn run(lab: Lab, options: Options) -> anyhow::Result<Outcome> {
     let samples = lab
         .take_samples()
         .context("the lab's samples are taken already")?;
-    input::samples(samples, messages.clone()).context("cannot start a thread for samples")?;
+    input::samples(samples, watch, messages.clone())
+        .context("cannot start a thread for samples")?;
     let guard = Guard::take(options.mouse).context("cannot set the terminal up")?;
     input::keys(messages).context("cannot start a thread for keys")?;
     let screen = Screen::new().context("cannot write to the terminal")?;
@@ -58,6 +68,7 @@ pub fn run(lab: Lab, options: Options) -> anyhow::Result<Outcome> {
         screen,
         end: None,
         away: false,
+        pause: Pause::None,
     };
     dash.drive(&inbox);
 
@@ -116,6 +127,20 @@ struct Dash {
     end: Option<End>,
     /// The terminal was given back for a stop; nothing is drawn until the process goes on.
     away: bool,
+    /// What a stop of the process still waits for.
+    pause: Pause,
+}
+
+/// On the way into a stop of the process and out of it. Time spent stopped is no latency, so the workers
+/// rest meanwhile.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Pause {
+    /// None is under way.
+    None,
+    /// The workers were stopped; the process stops when the sampler has seen it.
+    Into,
+    /// The process goes on; the workers start when the sampler has seen that time has passed.
+    OutOf,
 }
 
 impl Dash {
@@ -169,6 +194,17 @@ impl Dash {
     }
 
     fn take(&mut self, msg: Msg) {
+        if let Msg::Sample(sample) = &msg {
+            let rests = !sample.running;
+            match self.pause {
+                Pause::Into if rests => self.stop_process(true),
+                Pause::OutOf => {
+                    self.pause = Pause::None;
+                    self.execute(Cmd::Start);
+                }
+                Pause::Into | Pause::None => {}
+            }
+        }
         for cmd in update(&mut self.model, msg) {
             self.execute(cmd);
         }
@@ -217,6 +253,20 @@ impl Dash {
             let text = "no shell to suspend to: the dashboard is the terminal's first program";
             return self.take(Msg::Refused(text.to_owned()));
         }
+        match self.pause {
+            Pause::None if self.model.running() && self.model.stalled.is_none() => {
+                self.pause = Pause::Into;
+                self.lab.stop_workload();
+            }
+            Pause::None => self.stop_process(false),
+            // Asked again, as by someone who does not want to wait for the sampler.
+            Pause::Into | Pause::OutOf => self.stop_process(true),
+        }
+    }
+
+    /// Gives the terminal back and stops; the workers start afterwards if they ran.
+    fn stop_process(&mut self, ran: bool) {
+        self.pause = if ran { Pause::OutOf } else { Pause::None };
         self.guard.leave();
         self.away = true;
         if let Err(error) = signal_hook::low_level::emulate_default_handler(SIGTSTP) {

@@ -7,6 +7,8 @@
 use ratatui::style::{Color, Modifier, Style};
 use ratatui::symbols::border;
 
+use super::format::shorten;
+
 /// How many colours are used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ColorDepth {
@@ -48,6 +50,30 @@ impl ColorDepth {
             Self::Sixteen
         }
     }
+}
+
+/// Whether the terminal is unlikely to show more than ASCII; `env` answers for environment variables.
+///
+/// The Linux console has no Braille and few other glyphs, and a locale that says another character set than
+/// UTF-8 means it. Where no locale is set at all, as in many containers, nothing was said.
+///
+/// ```
+/// use cairn_tui::tui::theme::wants_ascii;
+/// let env = |name: &str| (name == "LC_ALL").then(|| "C".to_owned());
+/// assert!(wants_ascii(env));
+/// let env = |name: &str| (name == "LANG").then(|| "C.UTF-8".to_owned());
+/// assert!(!wants_ascii(env));
+/// ```
+pub fn wants_ascii(env: impl Fn(&str) -> Option<String>) -> bool {
+    if env("TERM").is_some_and(|term| term == "linux") {
+        return true;
+    }
+    let set = |name| env(name).filter(|value| !value.is_empty());
+    let locale = ["LC_ALL", "LC_CTYPE", "LANG"].into_iter().find_map(set);
+    locale.is_some_and(|locale| {
+        let locale = locale.to_ascii_lowercase();
+        !locale.contains("utf-8") && !locale.contains("utf8")
+    })
 }
 
 /// What a piece of the screen means.
@@ -149,6 +175,11 @@ impl Theme {
         }
     }
 
+    /// `text` in at most `width` cells, with a mark at the end if it was cut.
+    pub fn cut(self, text: &str, width: usize) -> String {
+        shorten(text, width, self.glyphs().more)
+    }
+
     /// The glyphs.
     pub fn glyphs(self) -> &'static Glyphs {
         if self.ascii { &ASCII } else { &UNICODE }
@@ -189,6 +220,8 @@ pub struct Glyphs {
     pub border: border::Set<'static>,
     /// Border of the focused panel.
     pub focus: border::Set<'static>,
+    /// End of a text that was cut.
+    pub more: &'static str,
     /// Horizontal rule of an axis.
     pub rule: char,
     /// Vertical rule of an axis.
@@ -224,6 +257,7 @@ pub struct Glyphs {
 static UNICODE: Glyphs = Glyphs {
     border: border::PLAIN,
     focus: border::THICK,
+    more: "\u{2026}",
     rule: '─',
     axis: '│',
     mark: '┊',
@@ -262,6 +296,7 @@ static ASCII: Glyphs = Glyphs {
         horizontal_top: "=",
         horizontal_bottom: "=",
     },
+    more: "..",
     rule: '-',
     axis: '|',
     mark: ':',
@@ -307,6 +342,25 @@ mod tests {
             depth(None, &[("NO_COLOR", ""), ("TERM", "xterm")]),
             ColorDepth::Sixteen
         );
+    }
+
+    #[test]
+    fn the_console_and_other_character_sets_get_ascii() {
+        let ascii = |vars: &[(&str, &str)]| {
+            wants_ascii(|name| {
+                let found = vars.iter().find(|(key, _)| *key == name);
+                found.map(|(_, value)| (*value).to_owned())
+            })
+        };
+        assert!(ascii(&[("TERM", "linux"), ("LANG", "en_US.UTF-8")]));
+        assert!(ascii(&[("LC_ALL", "C"), ("LANG", "en_US.UTF-8")]));
+        assert!(ascii(&[("LC_ALL", ""), ("LANG", "de_DE.ISO-8859-1")]));
+        assert!(!ascii(&[
+            ("TERM", "xterm"),
+            ("LC_CTYPE", "C.utf8"),
+            ("LANG", "C")
+        ]));
+        assert!(!ascii(&[("TERM", "xterm")]), "nothing was said");
     }
 
     #[test]

@@ -6,6 +6,7 @@ use ratatui::layout::Rect;
 use super::model::{Model, Page, Panel};
 use super::panel::{self, Ctx};
 use super::theme::Theme;
+use super::widget::time_chart::plot_width;
 
 mod chrome;
 mod compact;
@@ -93,6 +94,19 @@ pub fn full_panel(model: &Model) -> Option<Panel> {
         Page::Overview => model.zoomed.then_some(model.focus),
         page => page.panel(),
     }
+}
+
+/// Columns that the throughput chart has room for.
+pub(crate) fn chart_columns(model: &Model) -> u64 {
+    let chart = layout(model)
+        .into_iter()
+        .find(|(panel, _)| *panel == Panel::Throughput);
+    let width = match chart {
+        Some((_, area)) => plot_width(area.width.saturating_sub(2)),
+        // The smallest screens draw over the whole width.
+        None => usize::from(model.size.0),
+    };
+    u64::try_from(width.max(1)).unwrap_or(u64::MAX)
 }
 
 /// Lines of a panel's list that can be scrolled.

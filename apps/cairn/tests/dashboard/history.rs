@@ -51,8 +51,25 @@ fn settling_columns_are_blank_and_belong_to_no_arm() {
     assert_eq!(
         values(&merged),
         [ten, None, ten],
-        "one settling sample blanks its column"
+        "settling samples alone have no value"
     );
+}
+
+#[test]
+fn a_wide_column_leaves_settling_samples_and_the_older_arm_out() {
+    let mut history = History::default();
+    let base = sample(0, 10.0);
+    for seq in 0..6 {
+        let mut s = base.clone();
+        s.seq = seq;
+        s.settling = seq == 2 || seq == 3;
+        s.arms[1] = usize::from(seq >= 2);
+        s.workloads[0].ops_per_s = if seq < 2 { 10.0 } else { 30.0 };
+        history.push(&s, (seq == 2).then_some(1));
+    }
+    let columns = history.columns(window(1, 600));
+    assert_eq!(values(&columns), [Some(30.0)]);
+    assert_eq!((columns[0].arm, columns[0].mark), (1, Some(1)));
 }
 
 #[test]

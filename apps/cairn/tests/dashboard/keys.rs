@@ -33,8 +33,8 @@ fn model() -> Model {
 #[test]
 fn letters_switch_their_policies() {
     let mut model = model();
-    let cmds = types(&mut model, "cpeb");
-    assert_eq!(cmds, [0, 1, 2, 3].map(Cmd::Toggle));
+    let cmds = types(&mut model, "cpebm");
+    assert_eq!(cmds, [0, 1, 2, 3, 4].map(Cmd::Toggle));
 }
 
 #[test]
@@ -115,8 +115,44 @@ fn time_moves_and_zooms() {
     assert_eq!(model.end, None);
     types(&mut model, "[[");
     assert!(scene::text(&scene::draw(&model)).contains("1 col = 500 ms"));
+    types(&mut model, "[");
+    let text = scene::text(&scene::draw(&model));
+    assert!(
+        text.contains("whole run already"),
+        "240 samples fit at 5 a column, so no more are merged:\n{text}"
+    );
     types(&mut model, "]]]]");
     assert!(scene::text(&scene::draw(&model)).contains("1 col = 100 ms"));
+}
+
+#[test]
+fn the_past_is_labelled_as_the_past() {
+    let mut model = model();
+    for _ in 0..3 {
+        press(&mut model, KeyCode::Left);
+    }
+    let text = scene::text(&scene::draw(&model));
+    assert!(text.contains("3.0 s ago"), "{text}");
+    assert!(
+        text.contains("9.5 s ago"),
+        "the left edge moves along:\n{text}"
+    );
+    let header = text.lines().next().unwrap();
+    assert!(header.contains("chart to 00:00:21, rest live"), "{header}");
+    assert!(!header.contains("view live"), "{header}");
+    press(&mut model, KeyCode::End);
+    let text = scene::text(&scene::draw(&model));
+    assert!(text.contains("view live"), "{text}");
+}
+
+#[test]
+fn a_frozen_view_keeps_its_pages() {
+    for size in [(160, 48), (140, 40)] {
+        let mut model = scene::mixed(MONO, size);
+        types(&mut model, " ");
+        let text = scene::text(&scene::draw(&model));
+        assert!(text.contains("FROZEN") && text.contains("7 Log"), "{text}");
+    }
 }
 
 #[test]

@@ -167,6 +167,39 @@ fn a_comparison_without_a_figure_says_why() {
 }
 
 #[test]
+fn one_shared_counter_has_no_difference_and_no_bound() {
+    for size in [(160, 48), (80, 24)] {
+        let mut model = scene::mixed(MONO, size);
+        model.page = cairn_tui::tui::model::Page::Counters;
+        assert!(scene::text(&scene::draw(&model)).contains("1 016"));
+        next(&mut model, |s| s.extents.shared = true);
+        let text = scene::text(&scene::draw(&model));
+        assert!(
+            text.contains("as exact") && !text.contains("1 016"),
+            "{text}"
+        );
+        assert!(text.contains("one shared counter each"), "{text}");
+    }
+}
+
+#[test]
+fn an_arm_without_slices_has_no_figures() {
+    let mut model = model();
+    next(&mut model, |s| {
+        let c = s.comparison.as_mut().unwrap();
+        c.effect = None;
+        c.arms[0].slices = 0;
+        c.arms[0].latency = cairn_lab::Latency::default();
+    });
+    let text = scene::text(&scene::draw(&model));
+    let arm = text
+        .lines()
+        .find(|l| l.contains("A shared") && l.contains("sd"));
+    let arm = arm.unwrap();
+    assert!(arm.contains("-  sd      -  n 0"), "{arm}");
+}
+
+#[test]
 fn where_one_chart_fits_it_is_that_of_the_compared_workload() {
     let mut model = scene::mixed(MONO, (80, 24));
     assert!(scene::text(&scene::draw(&model)).contains("200.7 kIOPS"));

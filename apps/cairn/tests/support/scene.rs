@@ -80,6 +80,12 @@ fn policies() -> Vec<PolicyInfo> {
             &["32", "64", "128", "256"],
             "batch of the per-CPU counters",
         ),
+        policy(
+            "backend",
+            'm',
+            &["rseq", "owned", "striped"],
+            "how the per-CPU counters find a slot",
+        ),
     ]
 }
 
@@ -90,7 +96,7 @@ pub(crate) fn empty(theme: Theme, size: (u16, u16)) -> Model {
         stack: "stats/ram(1g)".to_owned(),
         seed: 42,
         policies: policies(),
-        arms: vec![1, 1, 1, 2],
+        arms: vec![1, 1, 1, 2, 0],
         interval: Duration::from_millis(100),
         theme,
         hz: 10,
@@ -103,7 +109,7 @@ pub(crate) fn mixed(theme: Theme, size: (u16, u16)) -> Model {
     let mut model = empty(theme, size);
     let mut noise = Noise(7);
     for seq in 0..240 {
-        let arms = vec![1, usize::from(!(140..=195).contains(&seq)), 1, 2];
+        let arms = vec![1, usize::from(!(140..=195).contains(&seq)), 1, 2, 0];
         let settling = (140..142).contains(&seq) || (196..198).contains(&seq);
         let comparison = (seq >= 145).then(|| comparison(seq));
         let sample = sample(seq, arms, settling, comparison, &mut noise);
@@ -175,6 +181,7 @@ fn sample(
         37_100.0
     } + noise.next() * 420.0;
     let t = seq + 1;
+    let shared = arms[ES_COUNTERS] == 0;
     Sample {
         seq,
         elapsed: Duration::from_millis(100 * t),
@@ -223,7 +230,7 @@ fn sample(
         ],
         arms,
         layers: layers(fio, clo),
-        extents: extents(t, fio),
+        extents: extents(t, fio, shared),
         flags: flags(t, clo),
         buffers: BufferSample {
             heads: 4,
@@ -269,7 +276,7 @@ fn layers(fio: f64, clo: f64) -> Vec<LayerSample> {
     ]
 }
 
-fn extents(t: u64, fio: f64) -> ExtentSample {
+fn extents(t: u64, fio: f64, shared: bool) -> ExtentSample {
     let n = i64::try_from(t).unwrap();
     let view = |exact: i64, differ: i64, bound| CounterView {
         exact,
@@ -306,6 +313,8 @@ fn extents(t: u64, fio: f64) -> ExtentSample {
                 misses: (1_381 + 19 * cpu) * t,
             })
             .collect(),
+        shared,
+        backend: "rseq",
         batch: 128,
         strip: Some(Strip {
             ino: 12,

@@ -344,6 +344,22 @@ pub(crate) fn register(registry: &mut Registry) {
                 read_p99: p99_of("read_p99"),
                 write_p99: p99_of("write_p99"),
             };
+            for (op, usual, slow) in [
+                ("read", times.read, times.read_p99),
+                ("write", times.write, times.write_p99),
+            ] {
+                let own = format!("{op}_p99");
+                if !slow.is_zero() && slow < usual {
+                    let key = if args.explicit(&own) { &own } else { "p99" };
+                    return Err(args.refuse(
+                        key,
+                        format!(
+                            "{slow:?} is less than {op}={usual:?}, but of all {op}s only one in a hundred \
+                             takes longer than the 99th percentile; give at least {usual:?}, or leave it out"
+                        ),
+                    ).into());
+                }
+            }
             Ok(Arc::new(
                 Delay::new(site.below()?)
                     .with_times(times)
@@ -365,6 +381,18 @@ mod tests {
             .collect();
         all.sort_unstable();
         all
+    }
+
+    #[test]
+    fn a_percentile_below_the_usual_time_is_refused() {
+        let registry = Registry::new();
+        let said = |spec: &str| registry.open(spec).err().map(|e| e.to_string());
+        let both = said("delay(read=50us,write=1ms,p99=400us)/null(1m)").unwrap();
+        assert!(both.contains("p99") && both.contains("write=1ms"), "{both}");
+        let own = said("delay(read=50us,read_p99=10us)/null(1m)").unwrap();
+        assert!(own.contains("read_p99") && own.contains("50"), "{own}");
+        assert_eq!(said("delay(read=50us,p99=50us)/null(1m)"), None);
+        assert_eq!(said("delay(read=50us)/null(1m)"), None);
     }
 
     #[test]

@@ -1,32 +1,44 @@
 //! A scenario without a terminal: the same run, summed up at its end.
 
-use std::sync::mpsc::RecvTimeoutError;
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
-use cairn_lab::{Lab, Options, Registry, Scenario, Unit};
+use cairn_lab::{Lab, Registry, Sample, Scenario, Unit};
 
 use crate::cli::{DashArgs, Format};
 use crate::exit::{DONE, FAILED};
 use crate::interrupt::Interrupt;
+use crate::metrics::Metrics;
 use crate::output;
 use crate::progress::Progress;
 
-/// How long a run lasts unless told otherwise.
-const DEFAULT_DURATION: Duration = Duration::from_secs(5);
+use super::record;
 
-/// Runs the scenario and prints its summary.
-pub(crate) fn run(scenario: Scenario, args: &DashArgs, registry: &Registry) -> anyhow::Result<u8> {
+/// How long a run lasts unless told otherwise.
+pub(super) const DEFAULT_DURATION: Duration = Duration::from_secs(5);
+
+/// Runs the scenario and prints its summary, or its samples as they come.
+pub(super) fn run(scenario: Scenario, args: &DashArgs, registry: &Registry) -> anyhow::Result<u8> {
     let duration = args.duration.unwrap_or(DEFAULT_DURATION);
     let name = scenario.name.clone();
-    let lab = Lab::start(scenario, registry, Options::default())
-        .with_context(|| format!("scenario {name}"))?;
+    let (lab, metrics) = super::start(scenario, args, registry)?;
     let interrupt = Interrupt::watch().context("cannot watch SIGINT and SIGTERM")?;
-    follow(&lab, &name, duration, &interrupt);
+    let format = args.format.unwrap_or(Format::Text);
+    let follower = Follower {
+        lab: &lab,
+        name: &name,
+        duration,
+        interrupt: &interrupt,
+        format,
+        metrics,
+    };
+    let followed = follower.follow();
     let summary = lab.finish();
-    match args.format.unwrap_or(Format::Text) {
+    followed?;
+    match format {
         Format::Text => output::results(|out| summary.write_text(out))?,
         Format::Json => output::json(&summary)?,
+        Format::Jsonl | Format::Csv => {}
     }
     let clean = summary.failure.is_none()
         && summary.stuck_workers == 0
@@ -40,46 +52,73 @@ pub(crate) fn run(scenario: Scenario, args: &DashArgs, registry: &Registry) -> a
 }
 
 /// Waits until the time is over, a worker has failed or a signal comes, and shows how far the run is.
-fn follow(lab: &Lab, name: &str, duration: Duration, interrupt: &Interrupt) {
-    let mut progress = Progress::start(&format!("running {name} for {duration:?}"));
-    let samples = lab.take_samples();
-    let end = Instant::now() + duration;
-    loop {
-        let left = end.saturating_duration_since(Instant::now());
-        if left.is_zero() {
-            return;
+struct Follower<'a> {
+    lab: &'a Lab,
+    name: &'a str,
+    duration: Duration,
+    interrupt: &'a Interrupt,
+    format: Format,
+    metrics: Metrics,
+}
+
+impl Follower<'_> {
+    fn follow(mut self) -> anyhow::Result<()> {
+        let (name, duration) = (self.name, self.duration);
+        let mut progress = Progress::start(&format!("running {name} for {duration:?}"));
+        let samples = self
+            .lab
+            .take_samples()
+            .context("the lab's samples are taken already")?;
+        let policies = self.lab.policies();
+        if self.format == Format::Csv {
+            output::results(record::csv_head)?;
         }
-        let Some(samples) = &samples else {
-            std::thread::sleep(left);
-            return;
-        };
-        match samples.recv_timeout(left) {
-            Ok(sample) => {
-                if sample.failure.is_some() || interrupt.code().is_some() {
-                    return;
-                }
-                progress.update(|| {
-                    let rates: Vec<_> = sample
-                        .workloads
-                        .iter()
-                        .map(|workload| {
-                            let unit = match workload.unit {
-                                Unit::Io => "IOPS",
-                                Unit::Op => "ops/s",
-                            };
-                            format!("{} {:.1} k{unit}", workload.name, workload.ops_per_s / 1e3)
-                        })
-                        .collect();
-                    let done = sample.elapsed.min(duration);
-                    format!(
-                        "{name} {:.0} of {:.0} s: {}",
-                        done.as_secs_f64(),
-                        duration.as_secs_f64(),
-                        rates.join(", ")
-                    )
-                });
+        let end = Instant::now() + duration;
+        loop {
+            let left = end.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Ok(());
             }
-            Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => return,
+            let Ok(sample) = samples.recv_timeout(left) else {
+                return Ok(());
+            };
+            if let Some(text) = self.metrics.take(&sample) {
+                output::note(&text);
+            }
+            match self.format {
+                Format::Jsonl => {
+                    output::results(|out| record::jsonl(out, &sample, policies.list()))?;
+                }
+                Format::Csv => output::results(|out| record::csv(out, &sample, policies.list()))?,
+                Format::Text | Format::Json => {}
+            }
+            if sample.failure.is_some() || self.interrupt.code().is_some() {
+                return Ok(());
+            }
+            progress.update(|| self.words(&sample));
         }
+    }
+
+    /// `mixed 3 of 5 s: randwrite 190.6 kIOPS`.
+    fn words(&self, sample: &Sample) -> String {
+        let rates: Vec<_> = sample
+            .workloads
+            .iter()
+            .map(|workload| {
+                let unit = match workload.unit {
+                    Unit::Io => "IOPS",
+                    Unit::Op => "ops/s",
+                };
+                format!("{} {:.1} k{unit}", workload.name, workload.ops_per_s / 1e3)
+            })
+            .collect();
+        let done = sample.elapsed.min(self.duration);
+        format!(
+            "{} {:.0} of {:.0} s: {}",
+            self.name,
+            done.as_secs_f64(),
+            self.duration.as_secs_f64(),
+            rates.join(", ")
+        )
     }
 }

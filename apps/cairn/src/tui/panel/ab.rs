@@ -8,7 +8,7 @@ use ratatui::widgets::Widget;
 use cairn_lab::{ArmSample, Comparison, Effect};
 
 use super::{Ctx, right};
-use crate::tui::format::{arm_letter, change, cut, fit, si, us_of};
+use crate::tui::format::{arm_letter, change, fit, si, time_of};
 use crate::tui::theme::Role;
 use crate::tui::widget::Canvas;
 use crate::tui::widget::ci_bar::CiBar;
@@ -70,7 +70,7 @@ fn brief(ctx: &Ctx<'_>, c: &Comparison, width: u16) -> Vec<Row> {
     let room = usize::from(width).saturating_sub(word.len() + 2);
     rows.push(Row::Text(Line::from(vec![
         ctx.span(Role::Strong, word),
-        ctx.span(Role::Dim, format!("; {}", estimator(c, room))),
+        ctx.span(Role::Dim, format!("; {}", estimator(ctx, c, room))),
     ])));
     rows
 }
@@ -87,7 +87,11 @@ fn whole(ctx: &Ctx<'_>, c: &Comparison, width: u16) -> Vec<Row> {
             let verdict = ctx.span(Role::Strong, format!(" {}", verdict(ctx, c)));
             rows.push(Row::Text(Line::from(verdict)));
             rows.push(Row::Text(p99_line(ctx, c)));
-            let doubt = format!("peeking, no fixed n; {}", c.estimator);
+            // The end of the estimator's name says how far to trust it: first, should rows be few.
+            let doubt = match c.estimator.rsplit_once("; ") {
+                Some((how, trust)) => format!("{trust}; peeking, no fixed n; {how}"),
+                None => format!("{}; peeking, no fixed n", c.estimator),
+            };
             rows.extend(text(ctx.prose(&doubt, width)));
         }
         None => rows.extend(text(ctx.prose(reason(c), width))),
@@ -154,7 +158,7 @@ pub(crate) fn effect_line(ctx: &Ctx<'_>, c: &Comparison, width: usize) -> Line<'
 }
 
 /// How the interval was made, in `width` cells: the end of it says how far to trust it.
-fn estimator(c: &Comparison, width: usize) -> String {
+fn estimator(ctx: &Ctx<'_>, c: &Comparison, width: usize) -> String {
     let mut words = c.estimator;
     while words.len() > width {
         match words.split_once("; ") {
@@ -162,7 +166,7 @@ fn estimator(c: &Comparison, width: usize) -> String {
             None => break,
         }
     }
-    cut(words, width)
+    ctx.cut(words, width)
 }
 
 fn interval(effect: Effect) -> String {
@@ -188,7 +192,7 @@ pub(crate) fn verdict(ctx: &Ctx<'_>, c: &Comparison) -> String {
 fn p99_line(ctx: &Ctx<'_>, c: &Comparison) -> Line<'static> {
     let mut line = Line::from(ctx.span(Role::Plain, " p99 "));
     for arm in &c.arms {
-        let p99 = us_of(arm.latency.n, arm.latency.p99);
+        let p99 = time_of(arm.latency.n, arm.latency.p99);
         let text = format!(" {} {p99} ", arm_letter(arm.arm));
         line.push_span(Span::styled(text, ctx.theme.arm(arm.arm)));
     }

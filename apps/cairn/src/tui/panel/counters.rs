@@ -8,9 +8,12 @@ use ratatui::text::{Line, Span};
 use cairn_lab::{CounterView, ExtentSample, SlotSample};
 
 use super::{Ctx, joined, right};
-use crate::tui::format::{cells, count, cut, fit, grouped, per_s, percent};
+use crate::tui::format::{cells, count, fit, grouped, per_s, percent};
 use crate::tui::theme::Role;
 use crate::tui::widget::Canvas;
+
+/// Column at which the bars begin.
+const BAR: u16 = 12;
 
 pub(super) fn render(ctx: &Ctx<'_>, area: Rect, buf: &mut Buffer) {
     let inner = ctx.open(area, buf, "Counters", "extent cache, since reset");
@@ -34,9 +37,11 @@ pub(super) fn render(ctx: &Ctx<'_>, area: Rect, buf: &mut Buffer) {
     canvas.lines(at, &table);
     if ctx.full {
         let lines = ctx.prose(
-            "exact: all slots summed, read one after another. approx: one load. differ: how far \
-             apart the two are now. bound: how far they can be. With one shared counter both \
-             readings are the same.",
+            "A row is one slot: of a CPU, a thread or a stripe, as the backend (m) has it; past slots: \
+             counted where no slot was free; shared: counted while es-counters (p) was shared. \
+             exact: all slots summed, read one after another. approx: one load. differ: how far apart the \
+             two are now. bound: how far they can be: each slot may hold back less than a batch (b). One \
+             shared counter is exact by one load.",
             inner.width,
         );
         canvas.lines(at + fit(table.len()) + 1, &lines);
@@ -54,10 +59,10 @@ fn slots(ctx: &Ctx<'_>, slots: &[&SlotSample], canvas: &mut Canvas<'_>, room: u1
     let width = canvas.width();
     // Label, bar, counts, share.
     let numbers = if width >= 50 { 24 } else { 8 };
-    let bar = width.saturating_sub(11 + numbers);
+    let bar = width.saturating_sub(BAR + numbers);
     let legend = format!("hits {}  misses {}", glyphs.bar, glyphs.rest);
     canvas.text(1, 0, "slot", dim);
-    canvas.text(11, 0, &legend, dim);
+    canvas.text(BAR, 0, &legend, dim);
     if numbers > 8 {
         canvas.right(width - 9, 0, "hits+misses", dim);
     }
@@ -76,7 +81,7 @@ fn slots(ctx: &Ctx<'_>, slots: &[&SlotSample], canvas: &mut Canvas<'_>, room: u1
     };
     for (y, slot) in (1..).zip(slots.iter().skip(first).take(shown)) {
         let all = slot.hits + slot.misses;
-        canvas.text(1, y, &cut(&slot.label, 9), ctx.style(Role::Plain));
+        canvas.text(1, y, &ctx.cut(&slot.label, 10), ctx.style(Role::Plain));
         let scale = |n: u64| cells(n as f64 / most.max(1) as f64 * f64::from(bar));
         let (full, end) = (scale(slot.hits), scale(all));
         // A miss that happened is visible, be it ever so rare.
@@ -91,7 +96,7 @@ fn slots(ctx: &Ctx<'_>, slots: &[&SlotSample], canvas: &mut Canvas<'_>, room: u1
             } else {
                 (glyphs.rest, Role::Dim)
             };
-            canvas.glyph(11 + x, y, glyph, ctx.style(role));
+            canvas.glyph(BAR + x, y, glyph, ctx.style(role));
         }
         if numbers > 8 {
             canvas.right(width - 9, y, &count(all), ctx.style(Role::Plain));
@@ -125,17 +130,28 @@ fn readers(ctx: &Ctx<'_>, e: &ExtentSample, width: u16, tall: bool) -> Vec<Line<
     let mut lines = vec![Line::from(ctx.span(Role::Dim, head))];
     let mut row = |name: &str, c: CounterView| {
         let differ = c.exact.abs_diff(c.approx);
+        // One shared counter is read exactly by one load: there is nothing to differ.
+        let [approx, differ, bound, share] = if e.shared {
+            ["as exact", "-", "-", "-"].map(str::to_owned)
+        } else {
+            [
+                grouped(c.approx),
+                count(differ),
+                count(c.bound),
+                percent(differ as f64, c.bound as f64),
+            ]
+        };
         let share = if wide {
-            right(&percent(differ as f64, c.bound as f64), 8)
+            right(&share, 8)
         } else {
             String::new()
         };
         lines.push(Line::from(vec![
             ctx.span(Role::Plain, format!(" {name:<9}")),
             ctx.span(Role::Strong, right(&grouped(c.exact), 14)),
-            Span::raw(right(&grouped(c.approx), 14)),
-            Span::raw(right(&count(differ), 8)),
-            Span::raw(right(&count(c.bound), 8)),
+            Span::raw(right(&approx, 14)),
+            Span::raw(right(&differ, 8)),
+            Span::raw(right(&bound, 8)),
             Span::raw(share),
         ]));
     };
@@ -153,7 +169,11 @@ fn readers(ctx: &Ctx<'_>, e: &ExtentSample, width: u16, tall: bool) -> Vec<Line<
                 "hit {}",
                 percent(e.hits_per_s, e.hits_per_s + e.misses_per_s)
             ),
-            format!("batch {}", e.batch),
+            if e.shared {
+                "one shared counter each".to_owned()
+            } else {
+                format!("{} slots, batch {}", e.backend, e.batch)
+            },
         ],
         width,
     );
@@ -163,7 +183,11 @@ fn readers(ctx: &Ctx<'_>, e: &ExtentSample, width: u16, tall: bool) -> Vec<Line<
 
 /// `counter differ 102 of 1 016`, for the smallest screens.
 pub(crate) fn short(ctx: &Ctx<'_>) -> Option<String> {
-    let hits = ctx.sample()?.extents.hits;
+    let extents = &ctx.sample()?.extents;
+    if extents.shared {
+        return Some("counters shared: exact".to_owned());
+    }
+    let hits = extents.hits;
     let differ = hits.exact.abs_diff(hits.approx);
     Some(format!(
         "counter differ {} of {}",

@@ -56,7 +56,7 @@ fn rows(ctx: &Ctx<'_>, event: &Event, width: usize) -> Vec<Line<'static>> {
     };
     let mut at = stamp(event.at);
     let room = width.saturating_sub(at.len() + 2);
-    let text = cut(&format!("{head}{}", event.text), usize::from(u16::MAX));
+    let text = cut(&format!("{head}{}", event.text), usize::MAX);
     let texts = if ctx.full {
         fold(&text, room)
     } else {
@@ -66,7 +66,7 @@ fn rows(ctx: &Ctx<'_>, event: &Event, width: usize) -> Vec<Line<'static>> {
     for text in texts {
         lines.push(Line::from(vec![
             ctx.span(Role::Dim, format!(" {at} ")),
-            ctx.span(role, cut(&text, room)),
+            ctx.span(role, ctx.cut(&text, room)),
         ]));
         at = " ".repeat(at.len());
     }

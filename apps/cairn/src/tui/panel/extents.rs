@@ -102,16 +102,13 @@ fn legend(ctx: &Ctx<'_>, strip: &Strip, width: u16) -> Line<'static> {
     line
 }
 
-/// `W 61 U 18 D 9 H 12 %`, for the smallest screens.
+/// `412 extents, 61 % written`, for the smallest screens.
 pub(crate) fn short(ctx: &Ctx<'_>) -> Option<String> {
     let strip = ctx.sample()?.extents.strip.as_ref()?;
-    let share = |n: u64| format!("{:.0}", n as f64 / f64::from(strip.blocks.max(1)) * 100.0);
-    Some(format!(
-        "W {} U {} D {} H {} %  {} ext",
-        share(strip.written),
-        share(strip.unwritten),
-        share(strip.delayed),
-        share(strip.holes),
-        count(strip.extents)
-    ))
+    let share = strip.written as f64 / f64::from(strip.blocks.max(1)) * 100.0;
+    let extents = match strip.extents {
+        1 => "1 extent".to_owned(),
+        n => format!("{} extents", count(n)),
+    };
+    Some(format!("{extents}, {share:.0} % written"))
 }

@@ -7,7 +7,7 @@ use ratatui::widgets::Widget;
 use cairn_lab::{FlagSample, HeadSample};
 
 use super::{Ctx, joined, right, rows_below};
-use crate::tui::format::{count, cut, fit, per_s, percent};
+use crate::tui::format::{count, fit, per_s, percent};
 use crate::tui::theme::Role;
 use crate::tui::widget::Canvas;
 use crate::tui::widget::matrix::{BITS, WordMap, bit_row, pitch};
@@ -151,7 +151,7 @@ fn heads(ctx: &Ctx<'_>, words: &[HeadSample], pitch: usize, canvas: &mut Canvas<
     }
     canvas.text(1, y, "block", dim);
     for (i, word) in words.iter().enumerate() {
-        let text = cut(&word.block.to_string(), pitch - 1);
+        let text = ctx.cut(&word.block.to_string(), pitch - 1);
         canvas.text(NAME + fit(i * pitch), y, &text, dim);
     }
 }

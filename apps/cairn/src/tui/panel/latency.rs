@@ -5,10 +5,10 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 
-use cairn_lab::Latency;
+use cairn_lab::{ArmSample, Latency, WorkloadSample};
 
-use super::{Ctx, right};
-use crate::tui::format::{arm_letter, cut, si, us};
+use super::{Ctx, right, throughput};
+use crate::tui::format::{arm_letter, si, time};
 use crate::tui::theme::Role;
 use crate::tui::widget::Canvas;
 
@@ -42,9 +42,8 @@ const COLUMNS: [Col; 9] = [
 /// In the order in which they give way.
 const LEAVE: [Col; 6] = [Col::Min, Col::P9999, Col::Mean, Col::P90, Col::N, Col::P999];
 
-/// Cells of a column, and where there is little room.
-const WIDE: usize = 7;
-const NARROW: usize = 6;
+/// Cells of a column: six for the time, one for a `?`, one between.
+const CELL: usize = 8;
 
 impl Col {
     fn head(self) -> &'static str {
@@ -65,15 +64,15 @@ impl Col {
     fn cell(self, l: &Latency) -> (String, bool) {
         let beyond = |one_in: u64| l.n / one_in >= 10;
         match self {
-            Self::Min => (us(l.min), true),
-            Self::P50 => (us(l.p50), beyond(2)),
-            Self::P90 => (us(l.p90), beyond(10)),
-            Self::P99 => (us(l.p99), beyond(100)),
-            Self::P999 => (us(l.p999), beyond(1_000)),
-            Self::P9999 => (us(l.p9999), beyond(10_000)),
+            Self::Min => (time(l.min), true),
+            Self::P50 => (time(l.p50), beyond(2)),
+            Self::P90 => (time(l.p90), beyond(10)),
+            Self::P99 => (time(l.p99), beyond(100)),
+            Self::P999 => (time(l.p999), beyond(1_000)),
+            Self::P9999 => (time(l.p9999), beyond(10_000)),
             // A single observation by nature; the help says so.
-            Self::Max => (us(l.max), true),
-            Self::Mean => (us(whole(l.mean)), true),
+            Self::Max => (time(l.max), true),
+            Self::Mean => (time(whole(l.mean)), true),
             Self::N => (si(l.n as f64, 3).replace(' ', ""), true),
         }
     }
@@ -95,36 +94,31 @@ struct Row<'a> {
 }
 
 pub(super) fn render(ctx: &Ctx<'_>, area: Rect, buf: &mut Buffer) {
-    let rest = if area.width < 50 {
-        "us"
+    // Where there is little room the title names the workload, and an arm's letter must do for its name.
+    let tight = area.width < 42;
+    let rest = if tight {
+        subject(ctx).map_or_else(String::new, |w| ctx.cut(&w.name, 14))
     } else {
-        "us, of operations done"
+        "of operations done".to_owned()
     };
-    let inner = ctx.open(area, buf, "Latency", rest);
-    let rows = rows(ctx);
+    let inner = ctx.open(area, buf, "Latency", &rest);
+    let rows = if tight { short_rows(ctx) } else { rows(ctx) };
     if rows.is_empty() {
         return ctx.wait(inner, buf, "waiting for the first sample");
     }
     let mut canvas = Canvas::new(buf, inner);
     let width = usize::from(canvas.width());
-    // Where there is little room an arm's letter must do for its name.
-    let tight = width < 40;
-    let cell = if tight { NARROW } else { WIDE };
     let widest = rows.iter().map(|r| r.label.width()).max().unwrap_or(0);
-    let least = if tight { 2 } else { widest.clamp(12, 18) };
-    let columns = columns(width.saturating_sub(least + 2), cell);
+    let least = if tight { widest } else { widest.clamp(12, 18) };
+    let columns = columns(width.saturating_sub(least + 2), CELL);
     let label = width
-        .saturating_sub(columns.len() * cell + 2)
-        .min(if tight {
-            least
-        } else {
-            widest.clamp(6, 24) + 1
-        });
-    let heads: String = columns.iter().map(|c| right(c.head(), cell)).collect();
+        .saturating_sub(columns.len() * CELL + 2)
+        .min(widest.clamp(if tight { 1 } else { 6 }, 24) + 1);
+    let heads: String = columns.iter().map(|c| right(c.head(), CELL)).collect();
     let indent = " ".repeat(label + 1);
     let mut lines = vec![Line::from(ctx.span(Role::Dim, format!("{indent}{heads}")))];
     for row in rows {
-        lines.push(row_line(ctx, &row, label, cell, &columns));
+        lines.push(row_line(ctx, &row, label, CELL, &columns));
     }
     if ctx.full {
         lines.push(Line::default());
@@ -137,6 +131,32 @@ pub(super) fn render(ctx: &Ctx<'_>, area: Rect, buf: &mut Buffer) {
         ));
     }
     canvas.lines(0, &lines);
+}
+
+/// The workload that few rows are about: the compared one, else the first in the chart.
+fn subject<'a>(ctx: &Ctx<'a>) -> Option<&'a WorkloadSample> {
+    let workloads = &ctx.sample()?.workloads;
+    workloads.get(throughput::first(ctx, 1, workloads.len()))
+}
+
+/// The arms where there are any, else one workload: as many rows as the smallest panel shows.
+fn short_rows<'a>(ctx: &Ctx<'a>) -> Vec<Row<'a>> {
+    let arms = ctx.sample().and_then(|s| s.comparison.as_ref());
+    if let Some(c) = arms.filter(|c| c.workload.is_some()) {
+        let row = |arm: &'a ArmSample| Row {
+            label: Span::styled(arm_letter(arm.arm).to_string(), ctx.theme.arm(arm.arm)),
+            latency: &arm.latency,
+        };
+        return c.arms.iter().map(row).collect();
+    }
+    subject(ctx).map_or_else(Vec::new, |w| {
+        [("all", &w.total), ("now", &w.recent)]
+            .map(|(word, latency)| Row {
+                label: ctx.span(Role::Plain, word),
+                latency,
+            })
+            .into()
+    })
 }
 
 /// The arms first, as they are the question; then each workload over the last sample and in total.
@@ -157,7 +177,7 @@ fn rows<'a>(ctx: &Ctx<'a>) -> Vec<Row<'a>> {
     }
     for w in &sample.workloads {
         let mut row = |word: &str, latency| {
-            let label = ctx.span(Role::Plain, format!("{} {word}", cut(&w.name, 14)));
+            let label = ctx.span(Role::Plain, format!("{} {word}", ctx.cut(&w.name, 14)));
             rows.push(Row { label, latency });
         };
         row("all", &w.total);
@@ -185,7 +205,7 @@ fn row_line(
     cell: usize,
     columns: &[Col],
 ) -> Line<'static> {
-    let text = cut(&row.label.content, label);
+    let text = ctx.cut(&row.label.content, label);
     let mut line = Line::from(vec![
         Span::raw(" "),
         Span::styled(format!("{text:<label$}"), row.label.style),

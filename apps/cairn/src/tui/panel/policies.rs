@@ -5,7 +5,7 @@ use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 
 use super::Ctx;
-use crate::tui::format::{arm_letter, cut, fold};
+use crate::tui::format::{arm_letter, fold};
 use crate::tui::theme::Role;
 use crate::tui::widget::Canvas;
 
@@ -23,9 +23,9 @@ pub(super) fn render(ctx: &Ctx<'_>, area: Rect, buf: &mut Buffer) {
         lines.push(Line::default());
         for policy in policies {
             let text = format!("{} {}: {}", policy.key, policy.name, policy.about);
-            lines.push(Line::from(ctx.span(Role::Plain, cut(&text, width))));
+            lines.push(Line::from(ctx.span(Role::Plain, ctx.cut(&text, width))));
             let text = format!("  registered by {}", policy.owner);
-            lines.push(Line::from(ctx.span(Role::Dim, cut(&text, width))));
+            lines.push(Line::from(ctx.span(Role::Dim, ctx.cut(&text, width))));
         }
     } else if let Some(lead) = policies.get(ctx.model.lead) {
         // What the policy switched last is about, if that fits whole.
@@ -54,7 +54,10 @@ pub(crate) fn line(ctx: &Ctx<'_>, index: usize, width: usize) -> Line<'static> {
     let chosen = ctx.model.arms.get(index).copied().unwrap_or(0);
     let head = vec![
         ctx.span(Role::Key, format!("{} ", policy.key)),
-        ctx.span(Role::Plain, format!("{:<NAME$}", cut(&policy.name, NAME))),
+        ctx.span(
+            Role::Plain,
+            format!("{:<NAME$}", ctx.cut(&policy.name, NAME)),
+        ),
     ];
     let room = width.saturating_sub(NAME + 2);
     let letters = policy.arms.len() == 2;
@@ -69,7 +72,7 @@ pub(crate) fn line(ctx: &Ctx<'_>, index: usize, width: usize) -> Line<'static> {
     }
     let name = policy.arms.get(chosen).map_or("?", String::as_str);
     let of = format!(" of {}", policy.arms.len());
-    let name = cut(
+    let name = ctx.cut(
         &format!("{} {name}", arm_letter(chosen)),
         room.saturating_sub(2 + of.len()),
     );

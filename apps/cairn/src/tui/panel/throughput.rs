@@ -1,5 +1,7 @@
 //! Throughput: a chart for each workload over one time axis, and the ribbon of arms below.
 
+use std::time::Duration;
+
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
@@ -8,7 +10,7 @@ use ratatui::widgets::Widget;
 use cairn_lab::{Unit, WorkloadSample};
 
 use super::{Ctx, joined};
-use crate::tui::format::{arm_letter, bytes_per_s, cut, fit, rate, span, us_of};
+use crate::tui::format::{arm_letter, bytes_per_s, fit, rate, time_of, words};
 use crate::tui::history::{Column, Window};
 use crate::tui::model::MERGES;
 use crate::tui::theme::Role;
@@ -99,7 +101,7 @@ pub(crate) fn columns(ctx: &Ctx<'_>, width: usize, workload: usize) -> Vec<Colum
     })
 }
 
-fn per_column(ctx: &Ctx<'_>) -> std::time::Duration {
+fn per_column(ctx: &Ctx<'_>) -> Duration {
     let merge = MERGES.get(ctx.model.merge).copied().unwrap_or(1);
     ctx.model.setup.interval * u32::try_from(merge).unwrap_or(1)
 }
@@ -128,16 +130,16 @@ fn title(ctx: &Ctx<'_>, shown: u16, workloads: usize) -> String {
 fn chart(ctx: &Ctx<'_>, w: &WorkloadSample, columns: &[Column], area: Rect, buf: &mut Buffer) {
     let axis = Axis::over(columns, ctx.model.from_zero);
     let mut canvas = Canvas::new(buf, area);
-    let words = axis.words();
+    let scale = axis.words();
     let head = vec![
-        ctx.span(Role::Strong, format!(" {}", cut(&w.name, 14))),
+        ctx.span(Role::Strong, format!(" {}", ctx.cut(&w.name, 14))),
         ctx.span(Role::Strong, format!("  {}", headline(w, ctx.model.bytes))),
-        Span::raw(format!("  p99 {}", us_of(w.recent.n, w.recent.p99))),
+        Span::raw(format!("  p99 {}", time_of(w.recent.n, w.recent.p99))),
     ];
     let head = Line::from(head);
     let used = fit(head.width());
     canvas.line(0, 0, &head);
-    let parts = [words, other(w, ctx.model.bytes)];
+    let parts = [scale, other(w, ctx.model.bytes)];
     let room = canvas.width().saturating_sub(used + 2);
     canvas.right(
         canvas.width(),
@@ -183,11 +185,12 @@ fn ends(ctx: &Ctx<'_>, area: Rect, buf: &mut Buffer) {
     let mut canvas = Canvas::new(buf, area);
     let dim = ctx.style(Role::Dim);
     let width = u32::try_from(plot_width(canvas.width())).unwrap_or(0);
-    let left = format!("{} ago", span(per_column(ctx) * width));
-    canvas.text(SCALE, 0, &left, dim);
     let end = ctx.model.end.and_then(|seq| ctx.data.history.time_of(seq));
+    let back = end.map_or(Duration::ZERO, |end| ctx.data.elapsed().saturating_sub(end));
+    let left = format!("{} ago", words(back + per_column(ctx) * width));
+    canvas.text(SCALE, 0, &left, dim);
     let right = match end {
-        Some(end) => format!("{} ago", span(ctx.data.elapsed().saturating_sub(end))),
+        Some(_) => format!("{} ago", words(back)),
         None if ctx.model.frozen.is_some() => "frozen".to_owned(),
         None => "now".to_owned(),
     };

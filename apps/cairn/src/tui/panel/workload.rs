@@ -7,7 +7,7 @@ use ratatui::text::Line;
 use cairn_lab::{Unit, WorkloadSample};
 
 use super::{Ctx, joined};
-use crate::tui::format::{cut, si, size};
+use crate::tui::format::{si, size};
 use crate::tui::theme::Role;
 use crate::tui::widget::Canvas;
 
@@ -20,12 +20,10 @@ pub(super) fn render(ctx: &Ctx<'_>, area: Rect, buf: &mut Buffer) {
     let width = canvas.width();
     let mut lines = Vec::new();
     for w in &sample.workloads {
+        let about = usize::from(width).saturating_sub(w.name.len().min(14) + 3);
         lines.push(Line::from(vec![
-            ctx.span(Role::Strong, format!(" {}", cut(&w.name, 14))),
-            ctx.span(
-                Role::Dim,
-                format!("  {}", cut(&w.about, usize::from(width))),
-            ),
+            ctx.span(Role::Strong, format!(" {}", ctx.cut(&w.name, 14))),
+            ctx.span(Role::Dim, format!("  {}", ctx.cut(&w.about, about))),
         ]));
         let role = if w.errors > 0 { Role::Bad } else { Role::Plain };
         lines.push(Line::from(ctx.span(role, joined(&totals(w), width))));
@@ -36,7 +34,7 @@ pub(super) fn render(ctx: &Ctx<'_>, area: Rect, buf: &mut Buffer) {
             .workloads
             .iter()
             .map(|w| {
-                let mut parts = vec![format!(" {}", cut(&w.name, 14))];
+                let mut parts = vec![format!(" {}", ctx.cut(&w.name, 14))];
                 parts.extend(totals(w).into_iter().map(|t| t.trim_start().to_owned()));
                 let role = if w.errors > 0 { Role::Bad } else { Role::Plain };
                 Line::from(ctx.span(role, joined(&parts, width)))

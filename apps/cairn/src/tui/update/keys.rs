@@ -215,6 +215,12 @@ fn back(model: &mut Model) {
 }
 
 pub(super) fn zoom_time(model: &mut Model, step: isize) {
+    let merge = MERGES.get(model.merge).copied().unwrap_or(1);
+    let samples = model.shown().history.range().map_or(0, |(a, z)| z - a + 1);
+    if step > 0 && samples <= merge * view::chart_columns(model) {
+        model.say("the chart shows the whole run already".to_owned());
+        return;
+    }
     model.merge = model
         .merge
         .saturating_add_signed(step)

@@ -5,7 +5,7 @@ use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 
 use super::Class;
-use crate::tui::format::{clock, cut, fit, span};
+use crate::tui::format::{clock, fit, span};
 use crate::tui::model::{Model, Page};
 use crate::tui::theme::Role;
 use crate::tui::update::valid;
@@ -52,7 +52,7 @@ pub(super) fn header(model: &Model, class: Class, area: Rect, buf: &mut Buffer) 
     } else {
         ("[STOP]", Role::Warn)
     };
-    let name = cut(
+    let name = model.theme.cut(
         &model.setup.scenario,
         if class == Class::Mini { 9 } else { 20 },
     );
@@ -67,24 +67,38 @@ pub(super) fn header(model: &Model, class: Class, area: Rect, buf: &mut Buffer) 
     let left = Line::from(left);
     canvas.line(0, 0, &left);
 
-    let right = status(model, class);
     let width = canvas.width();
+    let tabs = if wide {
+        tabs_line(model)
+    } else {
+        Line::default()
+    };
+    // Facts give way, one by one, to what stands left of them.
+    let least = fit(left.width() + tabs.width() + 4);
+    let fitting = (0..=3).rev().map(|facts| status(model, class, facts));
+    let room = |right: &Line<'_>| least + fit(right.width()) <= width;
+    let right = fitting.into_iter().find(room);
+    let right = right.unwrap_or_else(|| status(model, class, 0));
     let at = width.saturating_sub(fit(right.width()));
     if at > fit(left.width()) {
         canvas.line(at, 0, &right);
     }
     if wide {
-        let tabs = tabs_line(model);
-        let middle = (width.saturating_sub(fit(tabs.width()))) / 2;
-        let from = middle.max(fit(left.width()) + 2);
-        if from + fit(tabs.width()) < at {
+        let tabs_width = fit(tabs.width());
+        let middle = width.saturating_sub(tabs_width) / 2;
+        let from = middle
+            .min(at.saturating_sub(tabs_width + 2))
+            .max(fit(left.width()) + 2);
+        if from + tabs_width < at {
             canvas.line(from, 0, &tabs);
         }
     }
 }
 
 /// The right end of the header, the part that must be seen first.
-fn status(model: &Model, class: Class) -> Line<'static> {
+///
+/// At most `facts` of the less important facts follow.
+fn status(model: &Model, class: Class, facts: usize) -> Line<'static> {
     let style = |role| model.theme.style(role);
     let mut parts = Vec::new();
     if let Some(gap) = model.stalled {
@@ -105,15 +119,21 @@ fn status(model: &Model, class: Class) -> Line<'static> {
         parts.push(Span::styled(text, style(Role::Chosen)));
     } else if class == Class::Mini {
         parts.push(Span::raw(clock(model.live.elapsed())));
+    } else if let Some(past) = model.end.and_then(|seq| model.live.history.time_of(seq)) {
+        // Only the chart looks back.
+        let text = format!("chart to {}, rest live", clock(past));
+        parts.push(Span::styled(text, style(Role::Chosen)));
     } else {
         parts.push(Span::raw("view live"));
     }
     if class != Class::Mini {
-        parts.push(Span::raw(format!("{} Hz", model.hz)));
-        parts.push(Span::raw(format!("seed {}", model.setup.seed)));
-        if class == Class::Wide {
-            parts.push(Span::styled(model.theme.name(), style(Role::Dim)));
-        }
+        let all = [
+            Span::raw(format!("{} Hz", model.hz)),
+            Span::raw(format!("seed {}", model.setup.seed)),
+            Span::styled(model.theme.name(), style(Role::Dim)),
+        ];
+        let most = if class == Class::Wide { 3 } else { 2 };
+        parts.extend(all.into_iter().take(facts.min(most)));
     }
     let mut line = Line::default();
     for (i, part) in parts.into_iter().enumerate() {
@@ -171,7 +191,7 @@ pub(super) fn footer(model: &Model, area: Rect, buf: &mut Buffer) {
         canvas.text(
             0,
             0,
-            &cut(&note, usize::from(room)),
+            &model.theme.cut(&note, usize::from(room)),
             model.theme.style(role),
         );
         return;

@@ -42,7 +42,7 @@ const KEYS: &[(&str, &str)] = &[
 const NUMBERS: &[(&str, &str)] = &[
     (
         "Throughput",
-        "operations that ended in one sample (about 100 ms), a second. A column is one sample or the mean of several; the title says how many. An arrow at the edge: beyond the axis. Blank: settle window after a switch, stopped, or a lost sample.",
+        "operations that ended in one sample (about 100 ms), a second. A column is one sample or the mean of several; the title says how many. An arrow at the edge: beyond the axis. Blank: settle window after a switch, stopped, or a lost sample; a column of several samples leaves those of a settle window out.",
     ),
     (
         "Stack",
@@ -50,7 +50,7 @@ const NUMBERS: &[(&str, &str)] = &[
     ),
     (
         "p50 ... p99.99",
-        "latency in us that so many per cent of operations stayed below. now: the last sample; total: since the last reset; A, B: the arm's slices.",
+        "latency that so many per cent of operations stayed below. now: the last sample; all: since the last reset; A, B: the arm's slices.",
     ),
     ("max", "the slowest single operation of the same time."),
     (

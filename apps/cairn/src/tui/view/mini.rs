@@ -5,7 +5,7 @@ use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 use ratatui::widgets::Widget;
 
-use crate::tui::format::{cut, fit, us_of};
+use crate::tui::format::{fit, time_of};
 use crate::tui::panel::{Ctx, ab, counters, extents, flags, policies, throughput};
 use crate::tui::theme::Role;
 use crate::tui::widget::Canvas;
@@ -34,12 +34,12 @@ pub(super) fn render(ctx: &Ctx<'_>, area: Rect, buf: &mut Buffer) {
     for (index, w) in sample.workloads.iter().enumerate().skip(first).take(n) {
         let mut canvas = Canvas::new(buf, area);
         let width = canvas.width();
-        let p99 = format!("p99 {}", us_of(w.recent.n, w.recent.p99));
+        let p99 = format!("p99 {}", time_of(w.recent.n, w.recent.p99));
         let rate = throughput::headline(w, ctx.model.bytes);
         let room = usize::from(width).saturating_sub(rate.len() + p99.len() + 2);
         let line = Line::from(vec![
             ctx.span(Role::Strong, rate),
-            Span::raw(format!(" {}", cut(&w.name, room))),
+            Span::raw(format!(" {}", ctx.cut(&w.name, room))),
         ]);
         canvas.line(0, y, &line);
         canvas.right(width, y, &p99, ctx.style(Role::Plain));

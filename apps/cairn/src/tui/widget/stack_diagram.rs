@@ -8,7 +8,7 @@ use ratatui::widgets::Widget;
 use cairn_lab::LayerSample;
 
 use super::Canvas;
-use crate::tui::format::{bytes_per_s, cut, fit, per_s};
+use crate::tui::format::{bytes_per_s, fit, per_s};
 use crate::tui::theme::{Role, Theme};
 
 /// The diagram.
@@ -82,7 +82,7 @@ impl Widget for &StackDiagram<'_> {
                 canvas.right(end, y, &rate, plain);
                 end = end.saturating_sub(fit(rate.len()) + 1);
             }
-            canvas.text(0, y, &cut(&layer.name, usize::from(end)), strong);
+            canvas.text(0, y, &self.theme.cut(&layer.name, usize::from(end)), strong);
             y += 1;
             for fact in layer.facts.iter().take(room.facts) {
                 let bar = if i + 1 >= self.clients && i + 1 < self.layers.len() {
@@ -91,7 +91,12 @@ impl Widget for &StackDiagram<'_> {
                     ' '
                 };
                 canvas.glyph(1, y, bar, dim);
-                canvas.text(3, y, &cut(fact, usize::from(width)), dim);
+                canvas.text(
+                    3,
+                    y,
+                    &self.theme.cut(fact, usize::from(width.saturating_sub(3))),
+                    dim,
+                );
                 y += 1;
             }
             if room.way {

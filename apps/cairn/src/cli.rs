@@ -96,6 +96,10 @@ pub(crate) struct ConfigPrintArgs {
 
 /// `cairn dash`.
 #[derive(Debug, Default, Args)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "independent options of a command line, each given or not"
+)]
 pub(crate) struct DashArgs {
     /// A preset's name (see `cairn list scenarios`) or a path to a .toml file [default: mixed]
     pub(crate) scenario: Option<String>,

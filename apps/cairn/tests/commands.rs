@@ -414,6 +414,134 @@ fn an_option_that_can_hold_once_is_not_given_twice() {
 }
 
 #[test]
+fn samples_come_as_lines_for_other_programs() {
+    let lines = results(&["dash", "--duration", "600ms", "--format", "jsonl"]);
+    let mut last = None;
+    for line in lines.lines() {
+        let sample: Value = serde_json::from_str(line).unwrap();
+        assert_eq!(sample["schema_version"], 1);
+        assert_eq!(sample["workloads"][0]["name"], "randwrite");
+        assert_eq!(sample["policies"][0]["arm"], "check-first");
+        let seq = sample["seq"].as_u64().unwrap();
+        assert!(last.is_none_or(|last| seq > last), "{lines}");
+        last = Some(seq);
+    }
+    assert!(last.is_some(), "no sample in 600 ms");
+    let table = results(&["dash", "--duration", "600ms", "--format", "csv"]);
+    let mut rows = table.lines();
+    let columns = rows.next().unwrap().split(',').count();
+    assert!(table.starts_with("t,arms,workload,ops"));
+    assert!(
+        table.contains("flag-set=check-first;es-counters=per-cpu"),
+        "{table}"
+    );
+    for row in rows {
+        assert_eq!(row.split(',').count(), columns, "{row}");
+    }
+}
+
+#[test]
+fn plain_lines_tell_figures_and_events() {
+    let lines = results(&["dash", "--plain", "--duration", "1200ms"]);
+    assert!(lines.contains("event: scenario mixed, seed 42"), "{lines}");
+    let figures = lines
+        .lines()
+        .find(|l| l.contains("randwrite") && l.contains("IOPS, p99"));
+    assert!(figures.is_some(), "{lines}");
+    assert!(
+        lines.contains("\nthroughput "),
+        "the summary ends it:\n{lines}"
+    );
+    assert!(lines.is_ascii());
+}
+
+#[test]
+fn metrics_are_written_whole_and_served_to_this_machine_only() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("cairn.prom");
+    let path = file.to_str().unwrap();
+    results(&["dash", "--duration", "700ms", "--metrics-file", path]);
+    let text = std::fs::read_to_string(&file).unwrap();
+    for line in [
+        "# TYPE cairn_operations counter",
+        "cairn_operations_total{workload=\"randwrite\"} ",
+        "cairn_policy{policy=\"flag-set\",cairn_policy=\"check-first\"} 1",
+        "cairn_policy{policy=\"flag-set\",cairn_policy=\"always-rmw\"} 0",
+        "cairn_extent_cache_bound{counter=\"hits\"} ",
+        "# EOF",
+    ] {
+        assert!(
+            text.lines().any(|l| l.starts_with(line)),
+            "{line} in\n{text}"
+        );
+    }
+    assert!(text.ends_with("# EOF\n"));
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+    let said = refused(&["dash", "--listen", "0.0.0.0:0", "--duration", "1s"]);
+    assert!(said.contains("this machine only"), "{said}");
+    let said = refused(&[
+        "dash",
+        "--metrics-file",
+        "/no/such/folder/x",
+        "--duration",
+        "1s",
+    ]);
+    assert!(said.contains("/no/such/folder/x"), "{said}");
+}
+
+#[test]
+fn the_configuration_is_printed_and_a_broken_one_starts_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("config.toml");
+    let path = file.to_str().unwrap();
+    std::fs::write(&file, "hz = 4\nscenario = \"randwrite\"\n").unwrap();
+    let printed = results(&["config", "print", "--config", path]);
+    for line in [
+        "hz = 4",
+        "scenario = \"randwrite\"",
+        "color = \"auto\"",
+        "mouse = false",
+    ] {
+        assert!(printed.lines().any(|l| l == line), "{line} in\n{printed}");
+    }
+    let summary = results(&["dash", "--config", path, "--duration", "300ms"]);
+    assert!(summary.contains("scenario randwrite"), "{summary}");
+    std::fs::write(&file, "hz = 4\ncolr = \"16\"\n").unwrap();
+    let said = refused(&["dash", "--config", path, "--duration", "300ms"]);
+    assert!(
+        said.contains("config.toml:2") && said.contains("colr"),
+        "{said}"
+    );
+    let missing = folder.path().join("none.toml");
+    let said = refused(&["config", "print", "--config", missing.to_str().unwrap()]);
+    assert!(said.contains("none.toml"), "{said}");
+}
+
+#[test]
+fn completions_and_the_manual_page_name_every_command() {
+    let man = results(&["generate", "man"]);
+    for command in [
+        "dash",
+        "fio",
+        "replay",
+        "stack explain",
+        "aim7 creat",
+        "list",
+    ] {
+        let heading = format!(".SH CAIRN {}", command.to_uppercase());
+        assert!(
+            man.lines().any(|l| l.starts_with(&heading)),
+            "{heading} in\n{man}"
+        );
+    }
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+        let script = results(&["generate", "completions", shell]);
+        assert!(script.contains("metrics-file"), "{shell}");
+    }
+    refused(&["generate", "completions", "tcsh"]);
+}
+
+#[test]
 fn a_truncated_gzip_file_is_refused_by_name() {
     let Some(fixtures) = fixtures() else { return };
     let whole = std::fs::read(fixtures.join("traces/creat_clo.trace.gz")).unwrap();

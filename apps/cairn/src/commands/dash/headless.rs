@@ -32,9 +32,9 @@ pub(super) fn run(scenario: Scenario, args: &DashArgs, registry: &Registry) -> a
         format,
         metrics,
     };
-    let followed = follower.follow();
+    let outcome = follower.follow();
     let summary = lab.finish();
-    followed?;
+    outcome?;
     match format {
         Format::Text => output::results(|out| summary.write_text(out))?,
         Format::Json => output::json(&summary)?,

@@ -153,28 +153,31 @@ fn switch(lab: &Lab, model: &mut Model, word: &str) -> Option<String> {
 
 /// `01:14.0 randwrite 190.6 kIOPS, p99 112 us; arm B of flag-set`.
 fn figures(model: &Model, sample: &Sample) -> String {
-    let mut line = stamp(sample.elapsed);
-    for (i, w) in sample.workloads.iter().enumerate() {
-        let gap = if i == 0 { "" } else { ";" };
-        line += &format!(
-            "{gap} {} {}, p99 {}",
+    let rates = sample.workloads.iter().map(|w| {
+        format!(
+            "{} {}, p99 {}",
             w.name,
             rate(w.ops_per_s, w.unit),
             time_of(w.recent.n, w.recent.p99)
-        );
-    }
+        )
+    });
+    let mut parts: Vec<String> = rates.collect();
     if let Some(policy) = model.setup.policies.get(model.lead) {
         let arm = model.arms.get(model.lead).copied().unwrap_or(0);
         let name = model.arm_name(model.lead, arm);
-        line += &format!("; arm {} of {}: {name}", arm_letter(arm), policy.name);
+        parts.push(format!(
+            "arm {} of {}: {name}",
+            arm_letter(arm),
+            policy.name
+        ));
     }
     if let Some(effect) = sample.comparison.as_ref().and_then(|c| c.effect) {
-        line += &format!(
-            "; B vs A {:+.1} %, 95 % CI [{:+.1}, {:+.1}]",
+        parts.push(format!(
+            "B vs A {:+.1} %, 95 % CI [{:+.1}, {:+.1}]",
             effect.ratio * 100.0,
             effect.lo * 100.0,
             effect.hi * 100.0
-        );
+        ));
     }
-    line
+    format!("{} {}", stamp(sample.elapsed), parts.join("; "))
 }

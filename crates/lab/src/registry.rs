@@ -301,7 +301,10 @@ mod tests {
             }
         }
         let names: Vec<_> = all.iter().map(|p| p.name.as_str()).collect();
-        assert_eq!(names, ["flag-set", "es-counters", "extent-cache", "batch"]);
+        assert_eq!(
+            names,
+            ["flag-set", "es-counters", "extent-cache", "batch", "backend"]
+        );
         assert_eq!(all[3].arms, BATCHES.map(|b| b.to_string()));
     }
 
@@ -315,7 +318,7 @@ mod tests {
             "key `c` is taken: flag-set of buffer cache has it, faults of my layer asks for it"
         );
         registry.register_policy(mine('f'), |_| {}).unwrap();
-        let error = registry.register_policy(mine('m'), |_| {}).unwrap_err();
+        let error = registry.register_policy(mine('n'), |_| {}).unwrap_err();
         assert!(matches!(error, RegistryError::NameTaken { .. }));
         let error = registry.register_policy(mine('q'), |_| {}).unwrap_err();
         assert!(error.to_string().contains("bcefmnpuv"));

@@ -158,7 +158,8 @@ fn policies_flip_live_and_the_counters_show_it() {
             ("flag-set", 'c'),
             ("es-counters", 'p'),
             ("extent-cache", 'e'),
-            ("batch", 'b')
+            ("batch", 'b'),
+            ("backend", 'm')
         ]
     );
     wait_for(&samples, "avoided sets", |s| {

@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 use cairn_flags::{NoProbe, Probe, SetPolicy};
 use sharded_slab::Entry;
 
-use crate::cache::BufferCache;
+use crate::cache::{BufferCache, Handle};
 use crate::error::BufferError;
 use crate::head::Head;
 use crate::state::BhState;
@@ -126,6 +126,27 @@ impl<'c, P: Probe> BufferRef<'c, P> {
     /// The device's; the buffer stays dirty then.
     pub fn write_back(&self) -> Result<(), BufferError> {
         self.cache.write_back_one(self.block(), self.head.key())
+    }
+
+    /// A value to come back to this buffer with, by [`BufferCache::again`].
+    ///
+    /// ```
+    /// use cairn_buffer::{BufferCache, CacheConfig};
+    /// use std::sync::Arc;
+    ///
+    /// let disk = Arc::new(cairn_ramdisk::Ram::with_len(1 << 20)?);
+    /// let cache = BufferCache::new(disk, CacheConfig::new(4096, 16))?;
+    /// let handle = cache.get(3)?.handle();
+    /// let before = cache.stats().hits;
+    /// assert_eq!(cache.again(handle)?.block(), 3);
+    /// assert_eq!(cache.stats().hits, before); // no look-up
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn handle(&self) -> Handle {
+        Handle {
+            block: self.block(),
+            key: self.head.key(),
+        }
     }
 
     /// Takes the mark off a block that is free now and need not be written.

@@ -200,6 +200,26 @@ impl<P: Probe> BufferCache<P> {
         Ok(BufferRef::new(self, entry))
     }
 
+    /// The block of a reference that was held earlier, without a look-up as long as the buffer is
+    /// still in the cache: for the few blocks that a file system keeps at hand.
+    ///
+    /// # Errors
+    /// As [`get`](Self::get).
+    #[inline]
+    pub fn again(&self, handle: Handle) -> Result<BufferRef<'_, P>, BufferError> {
+        let kept = self
+            .slab
+            .get(handle.key)
+            .filter(|head| head.block() == handle.block && !head.detached());
+        match kept {
+            Some(entry) if entry.state().uptodate() => {
+                entry.touch();
+                Ok(BufferRef::new(self, entry))
+            }
+            _ => self.get(handle.block),
+        }
+    }
+
     /// As [`get`](Self::get), for a caller that will overwrite the whole block: a block that is not
     /// cached is not read but made of zeros.
     ///
@@ -396,6 +416,13 @@ impl<P: Probe> BufferCache<P> {
         let mut first = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
         first.get_or_insert((block, error));
     }
+}
+
+/// Where a buffer was when it was last referenced; see [`BufferCache::again`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Handle {
+    pub(crate) block: u64,
+    pub(crate) key: usize,
 }
 
 /// A buffer as [`BufferCache::heads`] shows it.

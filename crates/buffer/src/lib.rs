@@ -13,7 +13,7 @@ mod stats;
 mod writeback;
 
 pub use buffer::BufferRef;
-pub use cache::{BufferCache, CacheConfig, HeadInfo, SharedCache};
+pub use cache::{BufferCache, CacheConfig, Handle, HeadInfo, SharedCache};
 pub use cairn_flags::{NoProbe, SetPolicy};
 pub use error::BufferError;
 pub use head::Head;

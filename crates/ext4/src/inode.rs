@@ -1,0 +1,186 @@
+//! Inodes in memory, and the table of those that are in use.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+
+use cairn_extents::ExtentMap;
+use cairn_flags::Probe;
+
+use crate::num::us;
+use crate::pages::Pages;
+use crate::raw::{FileType, INDEX_FL, Raw};
+use crate::superblock::Geometry;
+
+/// Shards of the table.
+const SHARDS: usize = 64;
+/// Inodes that a shard keeps although nobody uses them.
+const IDLE: usize = 1024;
+
+/// An inode in memory.
+///
+/// Locks in the order in which they are taken: `lock`, which says who may change names or data; `body`,
+/// which guards the fields and the extent tree; `pages`.
+pub(crate) struct Inode<P: Probe> {
+    pub(crate) ino: u32,
+    pub(crate) kind: FileType,
+    /// Seed of the checksums of its blocks.
+    pub(crate) seed: u32,
+    lock: RwLock<()>,
+    body: RwLock<Raw>,
+    /// The size, where those read it who hold `lock` alone.
+    pub(crate) size: AtomicU64,
+    pub(crate) es: Arc<ExtentMap>,
+    pages: Mutex<Pages<P>>,
+    /// Files open on it. Changed under the table's shard lock or with the directory locked.
+    pub(crate) opens: AtomicU32,
+    /// Its end was begun.
+    pub(crate) gone: AtomicBool,
+    /// Data changed since its times were set.
+    pub(crate) touched: AtomicBool,
+    /// It has pages. Changed with `lock` held alone.
+    pub(crate) paged: AtomicBool,
+    /// Its fields could not be stored; they are right in memory.
+    pub(crate) stale: AtomicBool,
+    /// A directory that was removed: nothing can be made in it.
+    pub(crate) dead: AtomicBool,
+    /// A directory with an index of hashes.
+    hashed: AtomicBool,
+    /// Where a search for room in a directory begins.
+    pub(crate) room: AtomicU32,
+}
+
+impl<P: Probe> Inode<P> {
+    pub(crate) fn new(
+        geometry: &Geometry,
+        ino: u32,
+        kind: FileType,
+        raw: Raw,
+        es: Arc<ExtentMap>,
+    ) -> Self {
+        Self {
+            ino,
+            kind,
+            seed: geometry.inode_seed(ino, raw.generation()),
+            lock: RwLock::new(()),
+            size: AtomicU64::new(raw.size()),
+            hashed: AtomicBool::new(kind == FileType::Directory && raw.flags() & INDEX_FL != 0),
+            body: RwLock::new(raw),
+            es,
+            pages: Mutex::new(Pages::new()),
+            opens: AtomicU32::new(0),
+            gone: AtomicBool::new(false),
+            touched: AtomicBool::new(false),
+            paged: AtomicBool::new(false),
+            stale: AtomicBool::new(false),
+            dead: AtomicBool::new(false),
+            room: AtomicU32::new(0),
+        }
+    }
+
+    // A panic inside a lock leaves fields that were changed one by one; there is no more to lose.
+
+    #[inline]
+    pub(crate) fn shared(&self) -> RwLockReadGuard<'_, ()> {
+        self.lock.read().unwrap_or_else(PoisonError::into_inner)
+    }
+    #[inline]
+    pub(crate) fn alone(&self) -> RwLockWriteGuard<'_, ()> {
+        self.lock.write().unwrap_or_else(PoisonError::into_inner)
+    }
+    #[inline]
+    pub(crate) fn body(&self) -> RwLockReadGuard<'_, Raw> {
+        self.body.read().unwrap_or_else(PoisonError::into_inner)
+    }
+    #[inline]
+    pub(crate) fn body_mut(&self) -> RwLockWriteGuard<'_, Raw> {
+        self.body.write().unwrap_or_else(PoisonError::into_inner)
+    }
+    #[inline]
+    pub(crate) fn pages(&self) -> MutexGuard<'_, Pages<P>> {
+        self.pages.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+    #[inline]
+    pub(crate) fn size(&self) -> u64 {
+        self.size.load(Ordering::Acquire)
+    }
+    /// Notes that its times are to be set. Looked at first: threads that write one file share the flag.
+    #[inline]
+    pub(crate) fn touch(&self) {
+        if !self.touched.load(Ordering::Relaxed) {
+            self.touched.store(true, Ordering::Release);
+        }
+    }
+    /// Whether its end was begun, or it is a directory that was removed.
+    pub(crate) fn gone(&self) -> bool {
+        self.dead.load(Ordering::Acquire) || self.gone.load(Ordering::Acquire)
+    }
+    pub(crate) fn hashed(&self) -> bool {
+        self.hashed.load(Ordering::Acquire)
+    }
+    pub(crate) fn set_hashed(&self, yes: bool) {
+        self.hashed.store(yes, Ordering::Release);
+    }
+    pub(crate) fn is_dir(&self) -> bool {
+        self.kind == FileType::Directory
+    }
+}
+
+type Shard<P> = Mutex<HashMap<u32, Arc<Inode<P>>>>;
+
+/// Inodes in memory by number.
+pub(crate) struct Table<P: Probe> {
+    shards: Box<[Shard<P>]>,
+}
+
+impl<P: Probe> Table<P> {
+    pub(crate) fn new() -> Self {
+        Self {
+            shards: (0..SHARDS).map(|_| Mutex::new(HashMap::new())).collect(),
+        }
+    }
+
+    #[expect(
+        clippy::indexing_slicing,
+        reason = "a remainder of the length is below it"
+    )]
+    pub(crate) fn shard(&self, ino: u32) -> MutexGuard<'_, HashMap<u32, Arc<Inode<P>>>> {
+        self.shards[us(ino) % SHARDS]
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes an inode out.
+    pub(crate) fn remove(&self, ino: u32) {
+        self.shard(ino).remove(&ino);
+    }
+
+    /// All inodes at this moment.
+    pub(crate) fn all(&self) -> Vec<Arc<Inode<P>>> {
+        self.shards
+            .iter()
+            .flat_map(|s| {
+                let shard = s.lock().unwrap_or_else(PoisonError::into_inner);
+                shard.values().cloned().collect::<Vec<_>>()
+            })
+            .collect()
+    }
+
+    /// Forgets inodes that nobody uses, once there are many.
+    pub(crate) fn trim(shard: &mut HashMap<u32, Arc<Inode<P>>>, mut forget: impl FnMut(u32)) {
+        if shard.len() < IDLE {
+            return;
+        }
+        shard.retain(|ino, inode| {
+            // New references come from the table alone, whose lock is held.
+            let keep = Arc::strong_count(inode) > 1
+                || inode.touched.load(Ordering::Relaxed)
+                || inode.stale.load(Ordering::Relaxed)
+                || inode.paged.load(Ordering::Relaxed);
+            if !keep {
+                forget(*ino);
+            }
+            keep
+        });
+    }
+}

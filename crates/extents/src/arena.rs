@@ -1,9 +1,9 @@
 //! Memory of the tree's nodes: one size, in chunks, given back when no reader can see it.
 //!
 //! Nodes come from chunks that are aligned to the largest chunk size, so a node's chunk is found
-//! by masking its address. Each chunk keeps its own free nodes, and a chunk without live nodes
-//! goes back to the system (one is kept, lest it come and go). Nodes that readers may still see
-//! wait in batches until the readers' epoch has passed them.
+//! by masking its address. Each chunk keeps its own free nodes, and chunks without live nodes go
+//! back to the system but for some spare ones, lest they come and go. Nodes that readers may still
+//! see wait in batches until the readers' epoch has passed them.
 
 mod chunk;
 
@@ -23,11 +23,23 @@ pub(crate) struct Node([u8; NODE_BYTES]);
 
 pub(crate) type NodePtr = NonNull<Node>;
 
-/// Unlinked nodes that are gathered before the readers are looked at: looking costs a system call.
+/// Unlinked nodes that are gathered before the readers are looked at, at least: looking costs a
+/// system call that interrupts the other CPUs.
 const BATCH: usize = if cfg!(loom) { 1 } else { 64 };
+
+/// The same as a part of all nodes: what waits stays small beside what is held.
+const BATCH_PART: usize = 64;
 
 /// Nodes waiting for readers that are thought to be many: 2 MiB.
 const PILE: usize = 4096;
+
+/// Free nodes in excess of which an empty chunk goes back to the system while work goes on: 16 MiB.
+/// Giving a chunk back costs more than unlinking all that was in it, so a file that is punched and
+/// written again keeps its memory until a flush.
+const SPARE: usize = (16 << 20) / NODE_BYTES;
+
+/// The same at a flush.
+const SPARE_FLUSHED: usize = chunk::LARGEST / NODE_BYTES;
 
 /// Free nodes kept back for changes that must not fail.
 const RESERVE: usize = 16;
@@ -138,7 +150,7 @@ impl Arena {
             inner.retired += nodes.len();
             inner.open.extend_from_slice(nodes);
         }
-        if inner.open.len() < BATCH {
+        if inner.open.len() < BATCH.max(inner.nodes / BATCH_PART) {
             return false;
         }
         inner.seal();
@@ -158,11 +170,12 @@ impl Arena {
         }
     }
 
-    /// Frees what no reader sees any more, now.
+    /// Frees what no reader sees any more, now, and gives spare chunks back to the system.
     pub(crate) fn flush(&self) {
         let mut inner = lock(&self.inner);
         inner.seal();
         inner.collect();
+        inner.trim();
     }
 
     #[cfg(test)]
@@ -221,11 +234,26 @@ impl Inner {
         }
         // SAFETY: the chunk is the node's, and the caller vouches for the node.
         unsafe { chunk.give(node) };
-        let (unused, nodes) = (chunk.is_unused(), chunk.nodes());
-        if unused && self.free_nodes() > nodes + chunk::LARGEST / NODE_BYTES {
+        if chunk.is_unused() {
+            self.give_back(base, SPARE);
+        }
+    }
+
+    /// Gives an unused chunk back to the system, if `spare` free nodes are left then.
+    fn give_back(&mut self, base: usize, spare: usize) {
+        let nodes = self.chunks.get(&base).map_or(0, Chunk::nodes);
+        if self.free_nodes() > nodes + spare {
             self.chunks.remove(&base);
             self.partial.remove(&base);
             self.nodes -= nodes;
+        }
+    }
+
+    fn trim(&mut self) {
+        let unused = |(&base, chunk): (&usize, &Chunk)| chunk.is_unused().then_some(base);
+        let bases: Vec<usize> = self.chunks.iter().rev().filter_map(unused).collect();
+        for base in bases {
+            self.give_back(base, SPARE_FLUSHED);
         }
     }
 

@@ -303,7 +303,13 @@ mod tests {
         let names: Vec<_> = all.iter().map(|p| p.name.as_str()).collect();
         assert_eq!(
             names,
-            ["flag-set", "es-counters", "extent-cache", "batch", "backend"]
+            [
+                "flag-set",
+                "es-counters",
+                "extent-cache",
+                "batch",
+                "backend"
+            ]
         );
         assert_eq!(all[3].arms, BATCHES.map(|b| b.to_string()));
     }

@@ -53,6 +53,8 @@ pub struct Group {
     pub(crate) name: String,
     pub(crate) threads: Vec<usize>,
     pub(crate) arms: Vec<Arm>,
+    /// Samples of this group are no longer than this.
+    pub(crate) longest: Duration,
 }
 
 pub(crate) struct Arm {
@@ -98,6 +100,13 @@ impl Group {
         if let Some(arm) = self.arms.last_mut() {
             arm.measured = threads;
         }
+        self
+    }
+
+    /// Makes the samples of this group no longer than `longest`, for arms that use up what
+    /// [`before`](Self::before) prepared.
+    pub fn at_most(&mut self, longest: Duration) -> &mut Self {
+        self.longest = longest;
         self
     }
 
@@ -157,6 +166,7 @@ impl Bench {
             name: name.into(),
             threads: threads.to_vec(),
             arms: Vec::new(),
+            longest: Duration::MAX,
         });
         let last = self.groups.len() - 1;
         #[expect(clippy::indexing_slicing, reason = "one was just pushed")]
@@ -236,7 +246,8 @@ impl Bench {
                     let arms = group.arms.len();
                     for i in 0..arms {
                         if let Some(arm) = group.arms.get_mut((round + i) % arms) {
-                            let trip = arm.sample(pool, threads, self.options.sample);
+                            let time = self.options.sample.min(group.longest);
+                            let trip = arm.sample(pool, threads, time);
                             round_trips.extend(trip);
                         }
                     }

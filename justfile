@@ -24,7 +24,7 @@ doc:
 
 # Model checking of the lock-free parts.
 loom:
-    RUSTFLAGS="--cfg loom" cargo test --release --target-dir target/loom -p cairn-flags -p cairn-percpu loom
+    RUSTFLAGS="--cfg loom" cargo test --release --target-dir target/loom -p cairn-flags -p cairn-percpu -p cairn-extents loom
 
 # The bars: NAME is flags, percpu or extents.
 bench NAME:

@@ -26,7 +26,7 @@ step() { # name command...
 
 loom() {
   RUSTFLAGS="--cfg loom" cargo test --release --target-dir "${CARGO_TARGET_DIR:-target}/loom" \
-    -p cairn-flags -p cairn-percpu loom
+    -p cairn-flags -p cairn-percpu -p cairn-extents loom
 }
 docs() { RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --all-features --locked; }
 spelling() {

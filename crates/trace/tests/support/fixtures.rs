@@ -51,7 +51,7 @@ pub(crate) fn folder() -> Option<PathBuf> {
 /// A test that cannot run says so.
 #[allow(clippy::print_stderr, reason = "that is where it says so")]
 pub(crate) fn skip(why: &str) {
-    eprintln!("SKIPPED: {why}");
+    eprintln!("skipped: {why}");
 }
 
 pub(crate) fn trace(folder: &Path, name: &str) -> PathBuf {

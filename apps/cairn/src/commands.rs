@@ -6,6 +6,7 @@ mod dash;
 mod fio;
 mod generate;
 mod list;
+mod nbd;
 mod replay;
 mod stack;
 
@@ -22,6 +23,7 @@ pub(crate) fn run(cli: Cli, registry: &Registry) -> anyhow::Result<u8> {
         Some(Command::Aim7(args)) => aim7::run(args, registry),
         Some(Command::Replay(args)) => replay::run(&args),
         Some(Command::Stack(args)) => stack::run(&args, registry),
+        Some(Command::Nbd(args)) => nbd::run(args, registry),
         Some(Command::List(args)) => list::run(&args, registry),
         Some(Command::Generate(args)) => generate::run(&args),
         Some(Command::Config(args)) => config::run(&args),

@@ -1,0 +1,115 @@
+//! `cairn nbd`: stacks as network block devices.
+
+use std::sync::atomic::Ordering;
+use std::thread;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use cairn_block::Stack;
+use cairn_lab::Registry;
+use cairn_nbd::{Export, Listener, Server, ServerConfig, Stopper};
+
+use crate::cli::{NbdAction, NbdArgs, ServeArgs};
+use crate::exit::{DONE, Failed};
+use crate::interrupt::Interrupt;
+use crate::output::note;
+
+/// How often a stop is looked for.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// Runs the command.
+pub(crate) fn run(args: NbdArgs, registry: &Registry) -> anyhow::Result<u8> {
+    let NbdAction::Serve(args) = args.action;
+    serve(&args, registry)
+}
+
+fn serve(args: &ServeArgs, registry: &Registry) -> anyhow::Result<u8> {
+    let stacks = stacks(args, registry)?;
+    let exports = stacks
+        .iter()
+        .map(|(name, stack)| {
+            let export = Export::new(name.clone(), stack.device().clone())?;
+            let about = args
+                .description
+                .clone()
+                .filter(|_| name.is_empty())
+                .unwrap_or_else(|| stack.spec().to_string());
+            Ok(export.described(about)?.read_only(args.read_only))
+        })
+        .collect::<anyhow::Result<Vec<_>>>()?;
+    let config = ServerConfig::new()
+        .connections(usize::try_from(args.max_conn).unwrap_or(usize::MAX))
+        .handshake_time(args.handshake_timeout)
+        .idle(args.idle_timeout)
+        .threads(args.threads.into())
+        .max_payload(args.max_payload)
+        .notes(note);
+    // Signals are watched before anybody can connect.
+    let interrupt = Interrupt::watch().context("cannot watch for signals")?;
+    let listener = listen(args)?;
+    let server = Server::new(config, exports)?;
+    for (name, _) in &stacks {
+        note(&format!("serving {}", listener.uri(name)));
+    }
+    let ended = thread::scope(|scope| {
+        let serving = scope.spawn(|| server.serve(&listener));
+        let stopper = server.stopper();
+        let flag = interrupt.flag();
+        while !flag.load(Ordering::Relaxed) && !serving.is_finished() {
+            thread::sleep(LOOK);
+        }
+        stopper.stop();
+        let ended = serving.join();
+        tell(&stopper);
+        ended
+    });
+    match ended {
+        Ok(Ok(())) => Ok(interrupt.code().unwrap_or(DONE)),
+        Ok(Err(error)) => Err(Failed(error.into()).into()),
+        Err(_) => Err(Failed(anyhow::anyhow!("the server panicked")).into()),
+    }
+}
+
+/// Builds every stack before anybody can connect.
+fn stacks(args: &ServeArgs, registry: &Registry) -> anyhow::Result<Vec<(String, Stack)>> {
+    let blocks = registry.block_registry();
+    let open = |spec: &str| blocks.open(spec).context("the stack");
+    let mut all = vec![(String::new(), open(&args.spec)?)];
+    for export in &args.exports {
+        let (name, spec) = export
+            .split_once('=')
+            .with_context(|| format!("--export {export}: write NAME=SPEC"))?;
+        let stack = open(spec).with_context(|| format!("--export {name}"))?;
+        all.push((name.to_owned(), stack));
+    }
+    Ok(all)
+}
+
+fn listen(args: &ServeArgs) -> anyhow::Result<Listener> {
+    match (&args.unix, args.tcp) {
+        (Some(path), _) => Ok(Listener::unix(path)?),
+        (None, Some(at)) => Listener::tcp(at, args.expose).map_err(|error| match error {
+            cairn_nbd::ListenError::Exposed(_) => {
+                anyhow::Error::new(error).context("--tcp without --expose")
+            }
+            other => other.into(),
+        }),
+        (None, None) => anyhow::bail!("give --unix PATH or --tcp ADDR"),
+    }
+}
+
+/// What was served, once it is over.
+fn tell(stopper: &Stopper) {
+    let stats = stopper.stats();
+    let t = stats.totals;
+    note(&format!(
+        "served {} connections: {} reads ({} bytes), {} writes ({} bytes), {} other requests, {} errors",
+        stats.connections, t.reads, t.read_bytes, t.writes, t.written_bytes, t.others, t.errors
+    ));
+    if stats.refused + stats.broken > 0 {
+        note(&format!(
+            "{} connections were refused, {} broken off",
+            stats.refused, stats.broken
+        ));
+    }
+}

@@ -1,0 +1,65 @@
+//! Sockets of both kinds.
+
+use std::io::{self, IoSlice, IoSliceMut, Read as _, Write as _};
+use std::net::TcpStream;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::net::UnixStream;
+
+/// A connected stream that never blocks.
+#[derive(Debug)]
+pub(crate) enum Socket {
+    Unix(UnixStream),
+    Tcp(TcpStream),
+}
+
+impl Socket {
+    /// Sets the socket up: no blocking, no waiting for more to send.
+    pub(crate) fn prepare(&self) -> io::Result<()> {
+        match self {
+            Self::Unix(s) => s.set_nonblocking(true),
+            Self::Tcp(s) => {
+                s.set_nodelay(true)?;
+                s.set_nonblocking(true)
+            }
+        }
+    }
+
+    pub(crate) fn read(&self, to: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Self::Unix(s) => (&mut &*s).read(to),
+            Self::Tcp(s) => (&mut &*s).read(to),
+        }
+    }
+
+    pub(crate) fn read_vectored(&self, to: &mut [IoSliceMut<'_>]) -> io::Result<usize> {
+        match self {
+            Self::Unix(s) => (&mut &*s).read_vectored(to),
+            Self::Tcp(s) => (&mut &*s).read_vectored(to),
+        }
+    }
+
+    pub(crate) fn write_vectored(&self, from: &[IoSlice<'_>]) -> io::Result<usize> {
+        match self {
+            Self::Unix(s) => (&mut &*s).write_vectored(from),
+            Self::Tcp(s) => (&mut &*s).write_vectored(from),
+        }
+    }
+
+    /// Ends the connection for both sides.
+    pub(crate) fn close(&self) {
+        // It may be closed already.
+        let _ = match self {
+            Self::Unix(s) => s.shutdown(std::net::Shutdown::Both),
+            Self::Tcp(s) => s.shutdown(std::net::Shutdown::Both),
+        };
+    }
+}
+
+impl AsFd for Socket {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        match self {
+            Self::Unix(s) => s.as_fd(),
+            Self::Tcp(s) => s.as_fd(),
+        }
+    }
+}

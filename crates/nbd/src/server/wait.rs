@@ -1,0 +1,137 @@
+//! Waiting for a socket: first by asking again for a while, then by sleeping.
+//!
+//! Waking a thread on another CPU costs tens of microseconds, far more than a request to RAM. So a
+//! connection asks its socket again and again for a short time before it sleeps. That is only worth it
+//! while an answer usually comes within that time and nobody else needs the CPU, and both are
+//! watched: spins that come to nothing become rare, and giving the CPU away between two looks shows
+//! by its length whether somebody took it.
+
+use std::io;
+use std::os::fd::BorrowedFd;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+/// How long to ask before sleeping.
+const SPIN: Duration = Duration::from_micros(100);
+/// Giving the CPU away for longer than this means that another thread ran on it.
+const TAKEN: Duration = Duration::from_micros(40);
+/// Waits without a spin after one that came to nothing, at most.
+const MOST_SKIPPED: u32 = 64;
+
+/// How many threads may spin at once in this process.
+pub(super) struct Spinners {
+    now: AtomicUsize,
+    most: usize,
+}
+
+impl Spinners {
+    pub(super) fn new() -> Self {
+        let cpus = std::thread::available_parallelism().map_or(1, usize::from);
+        Self {
+            now: AtomicUsize::new(0),
+            most: cpus / 2,
+        }
+    }
+
+    fn enter(&self) -> bool {
+        // Relaxed: a number only, nothing is read through it.
+        let before = self.now.fetch_add(1, Ordering::Relaxed);
+        if before >= self.most {
+            self.now.fetch_sub(1, Ordering::Relaxed);
+        }
+        before < self.most
+    }
+
+    fn leave(&self) {
+        self.now.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// What a connection learned about spinning.
+#[derive(Debug, Default)]
+pub(super) struct Spin {
+    /// Waits to go without one.
+    skip: u32,
+    /// How many were skipped after the last that came to nothing.
+    penalty: u32,
+}
+
+impl Spin {
+    /// Asks `look` until it has something or time is up. `Ok(true)` when it had.
+    pub(super) fn spin<E>(
+        &mut self,
+        spinners: &Spinners,
+        mut look: impl FnMut() -> Result<bool, E>,
+    ) -> Result<bool, E> {
+        if self.skip > 0 {
+            self.skip -= 1;
+            return Ok(false);
+        }
+        if !spinners.enter() {
+            return Ok(false);
+        }
+        let begun = Instant::now();
+        let mut last = begun;
+        let found = loop {
+            match look() {
+                Ok(false) => {}
+                other => break other,
+            }
+            std::thread::yield_now();
+            let now = Instant::now();
+            if now - begun >= SPIN || now - last >= TAKEN {
+                break Ok(false);
+            }
+            last = now;
+        };
+        spinners.leave();
+        if matches!(found, Ok(true)) {
+            self.penalty = 0;
+        } else {
+            self.penalty = (self.penalty * 2 + 1).min(MOST_SKIPPED);
+            self.skip = self.penalty;
+        }
+        found
+    }
+}
+
+/// What a connection sleeps for.
+pub(super) struct Sleep<'a> {
+    pub(super) socket: BorrowedFd<'a>,
+    pub(super) read: bool,
+    pub(super) write: bool,
+    pub(super) mailbox: Option<BorrowedFd<'a>>,
+    pub(super) stopped: Option<BorrowedFd<'a>>,
+}
+
+impl Sleep<'_> {
+    /// Sleeps until one of them has something, at most `most`. `false` when time was up.
+    pub(super) fn sleep(&self, most: Option<Duration>) -> io::Result<bool> {
+        let mut events = PollFlags::empty();
+        events.set(PollFlags::IN, self.read);
+        events.set(PollFlags::OUT, self.write);
+        // A peer that hung up is always reported, so a socket of which nothing is wanted stays out.
+        let socket = (!events.is_empty()).then_some(self.socket);
+        let mut fds = Vec::with_capacity(3);
+        fds.extend(socket.map(|fd| PollFd::from_borrowed_fd(fd, events)));
+        for fd in [self.mailbox, self.stopped].into_iter().flatten() {
+            fds.push(PollFd::from_borrowed_fd(fd, PollFlags::IN));
+        }
+        poll_for(&mut fds, most)
+    }
+}
+
+/// `poll`, with interruptions as wake-ups.
+pub(super) fn poll_for(fds: &mut [PollFd<'_>], most: Option<Duration>) -> io::Result<bool> {
+    let most = most.map(|t| Timespec {
+        tv_sec: i64::try_from(t.as_secs()).unwrap_or(i64::MAX),
+        tv_nsec: t.subsec_nanos().into(),
+    });
+    match poll(fds, most.as_ref()) {
+        Ok(n) => Ok(n > 0),
+        Err(rustix::io::Errno::INTR) => Ok(true),
+        Err(e) => Err(e.into()),
+    }
+}

@@ -43,6 +43,7 @@ step "loom models" loom
 step "install" cargo install --quiet --locked --path apps/cairn --root "${CARGO_TARGET_DIR:-target}/install"
 cairn=${CARGO_TARGET_DIR:-$PWD/target}/install/bin/cairn
 step "commands" bash ci/smoke.sh "$cairn"
+step "nbd" bash ci/nbd.sh "$cairn"
 step "terminal" bash ci/tmux.sh "$cairn"
 # Without building each package once more: the steps before have built the same sources.
 step "package" cargo package --workspace --locked --quiet --no-verify

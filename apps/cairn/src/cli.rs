@@ -410,6 +410,8 @@ fn loopback(text: &str) -> Result<SocketAddr, String> {
     } else {
         Err("metrics are served to this machine only: take 127.0.0.1 or [::1]".to_owned())
     }
+}
+
 /// Reads the largest payload of a request.
 fn payload(text: &str) -> Result<u32, String> {
     let bytes = cairn_block::spec::units::parse_size(text)?;

@@ -48,6 +48,7 @@ impl Default for Registry {
     fn default() -> Self {
         let mut blocks = cairn_block::Registry::new();
         cairn_ramdisk::register(&mut blocks);
+        cairn_nbd::register(&mut blocks);
         Self {
             blocks,
             policies: Vec::new(),

@@ -7,7 +7,10 @@
 //! | side | negotiation | after it |
 //! |---|---|---|
 //! | server | [`ServerHandshake`] | [`ServerTransmission`], replies by [`Reply`] |
+//! | client | [`ClientHandshake`] | [`ClientTransmission`], requests by [`Request`] |
 
+mod client_handshake;
+mod client_transmission;
 mod error;
 mod proto;
 mod reply;
@@ -15,6 +18,10 @@ mod request;
 mod server_handshake;
 mod take;
 
+pub use client_handshake::{
+    ClientHandshake, ClientReady, ClientStep, ClientWishes, HandshakeError,
+};
+pub use client_transmission::{Body, ClientTransmission, Event, Extents};
 pub use error::{Violation, WireError};
 pub(crate) use proto::BASE_ALLOCATION_ID as ALLOCATION_ID;
 pub use proto::{

@@ -1,11 +1,16 @@
 #![doc = include_str!("../README.md")]
 #![forbid(unsafe_code)]
 
+mod client;
 pub mod codec;
 mod server;
+mod socket;
 mod uri;
+mod wait;
 
+pub use client::{ConnectError, NbdConfig, NbdDevice, register};
 pub use server::{
     ClientStats, Export, ExportError, ListenError, Listener, ServeError, Server, ServerConfig,
     ServerError, ServerStats, Stopper, Totals,
 };
+pub use uri::{NbdUri, UriError};

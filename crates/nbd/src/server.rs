@@ -9,9 +9,7 @@ mod input;
 mod listen;
 mod pace;
 mod segs;
-mod socket;
 mod stats;
-mod wait;
 mod workers;
 
 pub use config::ServerConfig;
@@ -32,11 +30,11 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags};
 
 use crate::codec::{ExportInfo, Exports};
+use crate::socket::Socket;
+use crate::wait::{self, Spinners};
 use connection::Connection;
 use export::Served;
-use socket::Socket;
 use stats::Counts;
-use wait::Spinners;
 use workers::{Waker, Workers};
 
 /// How long a stopping server waits for devices to finish what they were given.

@@ -3,6 +3,7 @@
     clippy::unwrap_used,
     clippy::indexing_slicing,
     clippy::panic,
+    clippy::cast_possible_truncation,
     reason = "a test fails by panicking"
 )]
 
@@ -90,7 +91,7 @@ fn reads_beyond_the_largest_payload() {
     let mut simple = Raw::go(server.connect(), false);
     assert_eq!(simple.read(0, (1 << 20) + 1), Err(EINVAL));
     let mut c = Raw::go(server.connect(), true);
-    let data: Vec<u8> = (0..1 << 20).map(|i| (i / 4096) as u8).collect();
+    let data: Vec<u8> = (0..1_u32 << 20).map(|i| (i / 4096) as u8).collect();
     for i in 0..9_u64 {
         assert_eq!(c.write(i << 20, &data), 0);
     }
@@ -114,7 +115,7 @@ fn read_only_exports_refuse_changes_and_say_so() {
     for device in [open("readonly/ram(1m)"), open("zero(1m)")] {
         let server = Running::new(device, ServerConfig::new());
         let mut c = Raw::go(server.connect(), true);
-        assert_eq!(c.write(0, &[1; 70_000]), EPERM);
+        assert_eq!(c.write(0, &vec![1; 70_000]), EPERM);
         assert_eq!(c.call(TRIM, 0, 0, 4096), EPERM);
         assert_eq!(c.call(ZEROES, 0, 0, 4096), EPERM);
         assert_eq!(c.read(0, 4096).unwrap(), [0; 4096]);
@@ -257,7 +258,7 @@ fn more_extents_than_one_chunk_may_have() {
             while at < range.end {
                 let next = (at / 1024 + 1) * 1024;
                 let len = next.min(range.end) - at;
-                let e = if at / 1024 % 2 == 0 {
+                let e = if (at / 1024).is_multiple_of(2) {
                     Extent::data(len)
                 } else {
                     Extent::hole(len)
@@ -346,7 +347,7 @@ fn extended_headers() {
     // With the contexts named in a payload.
     let named = |len: u64, ids: &[u32]| {
         let mut data = len.to_be_bytes().to_vec();
-        ids.iter().for_each(|i| data.extend(i.to_be_bytes()));
+        data.extend(ids.iter().flat_map(|i| i.to_be_bytes()));
         data
     };
     for (data, right) in [

@@ -17,7 +17,7 @@ struct Two;
 impl Exports for Two {
     fn find(&self, name: &str) -> Option<ExportInfo> {
         let mut info = ExportInfo::new(1_000_003);
-        info.description = "a description".to_owned();
+        "a description".clone_into(&mut info.description);
         (name.is_empty() || name == "disk" || name.len() == 4096).then_some(info)
     }
 
@@ -39,7 +39,7 @@ fn go(option: u32, name: &str, infos: &[u16]) -> Vec<u8> {
     let mut data = u32::try_from(name.len()).unwrap().to_be_bytes().to_vec();
     data.extend(name.as_bytes());
     data.extend(u16::try_from(infos.len()).unwrap().to_be_bytes());
-    infos.iter().for_each(|i| data.extend(i.to_be_bytes()));
+    data.extend(infos.iter().flat_map(|i| i.to_be_bytes()));
     opt(option, &data)
 }
 

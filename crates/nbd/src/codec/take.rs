@@ -1,7 +1,7 @@
 //! Big-endian fields off the front of a slice.
 
 /// The rest of a slice; every taker answers `None` when too little is left.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Take<'a>(pub(crate) &'a [u8]);
 
 impl<'a> Take<'a> {

@@ -15,11 +15,11 @@ use super::export::Served;
 use super::input::Input;
 use super::pace::Pace;
 use super::segs::{Pool, Segs};
-use super::socket::Socket;
-use super::wait::{Sleep, Spin};
 use super::workers::{Finished, Mailbox};
 use super::{Live, Shared};
 use crate::codec::{Negotiated, Request, ServerTransmission, Violation, WireError};
+use crate::socket::Socket;
+use crate::wait::{Sleep, Spin};
 
 /// How long a stopping server goes on answering with refusals.
 const REFUSING: Duration = Duration::from_secs(2);

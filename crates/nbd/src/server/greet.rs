@@ -4,8 +4,8 @@ use std::io::{self, IoSlice};
 use std::time::Instant;
 
 use super::connection::{Connection, End};
-use super::wait::Sleep;
 use crate::codec::{Negotiated, ServerHandshake, ServerStep, TlsPolicy};
+use crate::wait::Sleep;
 
 impl Connection<'_> {
     /// Negotiates; `None` when the client ended the session.

@@ -9,7 +9,7 @@ use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _, PermissionsExt as _}
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 
-use super::socket::Socket;
+use crate::socket::Socket;
 
 /// A socket that clients connect to. The file of a Unix socket is removed with it.
 #[derive(Debug)]

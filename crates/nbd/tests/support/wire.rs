@@ -26,7 +26,7 @@ pub(crate) fn ram(spec: &str) -> Device {
 /// A server on a socket of its own, with the device as default export and as `disk`.
 pub(crate) struct Running {
     pub(crate) path: PathBuf,
-    _dir: tempfile::TempDir,
+    dir: Option<tempfile::TempDir>,
     stopper: Stopper,
     thread: JoinHandle<Result<(), ServeError>>,
 }
@@ -34,7 +34,14 @@ pub(crate) struct Running {
 impl Running {
     pub(crate) fn new(device: Device, config: ServerConfig) -> Self {
         let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("nbd.sock");
+        let mut running = Self::at(&dir.path().join("nbd.sock"), device, config);
+        running.dir = Some(dir);
+        running
+    }
+
+    /// At a path that the caller keeps.
+    pub(crate) fn at(path: &std::path::Path, device: Device, config: ServerConfig) -> Self {
+        let path = path.to_owned();
         let listener = Listener::unix(&path).unwrap();
         let exports = vec![
             Export::new("", device.clone()).unwrap(),
@@ -48,7 +55,7 @@ impl Running {
         });
         Self {
             path,
-            _dir: dir,
+            dir: None,
             stopper,
             thread,
         }

@@ -21,13 +21,13 @@ const TAKEN: Duration = Duration::from_micros(40);
 const MOST_SKIPPED: u32 = 64;
 
 /// How many threads may spin at once in this process.
-pub(super) struct Spinners {
+pub(crate) struct Spinners {
     now: AtomicUsize,
     most: usize,
 }
 
 impl Spinners {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let cpus = std::thread::available_parallelism().map_or(1, usize::from);
         Self {
             now: AtomicUsize::new(0),
@@ -51,7 +51,7 @@ impl Spinners {
 
 /// What a connection learned about spinning.
 #[derive(Debug, Default)]
-pub(super) struct Spin {
+pub(crate) struct Spin {
     /// Waits to go without one.
     skip: u32,
     /// How many were skipped after the last that came to nothing.
@@ -60,7 +60,7 @@ pub(super) struct Spin {
 
 impl Spin {
     /// Asks `look` until it has something or time is up. `Ok(true)` when it had.
-    pub(super) fn spin<E>(
+    pub(crate) fn spin<E>(
         &mut self,
         spinners: &Spinners,
         mut look: impl FnMut() -> Result<bool, E>,
@@ -98,17 +98,17 @@ impl Spin {
 }
 
 /// What a connection sleeps for.
-pub(super) struct Sleep<'a> {
-    pub(super) socket: BorrowedFd<'a>,
-    pub(super) read: bool,
-    pub(super) write: bool,
-    pub(super) mailbox: Option<BorrowedFd<'a>>,
-    pub(super) stopped: Option<BorrowedFd<'a>>,
+pub(crate) struct Sleep<'a> {
+    pub(crate) socket: BorrowedFd<'a>,
+    pub(crate) read: bool,
+    pub(crate) write: bool,
+    pub(crate) mailbox: Option<BorrowedFd<'a>>,
+    pub(crate) stopped: Option<BorrowedFd<'a>>,
 }
 
 impl Sleep<'_> {
     /// Sleeps until one of them has something, at most `most`. `false` when time was up.
-    pub(super) fn sleep(&self, most: Option<Duration>) -> io::Result<bool> {
+    pub(crate) fn sleep(&self, most: Option<Duration>) -> io::Result<bool> {
         let mut events = PollFlags::empty();
         events.set(PollFlags::IN, self.read);
         events.set(PollFlags::OUT, self.write);
@@ -124,7 +124,7 @@ impl Sleep<'_> {
 }
 
 /// `poll`, with interruptions as wake-ups.
-pub(super) fn poll_for(fds: &mut [PollFd<'_>], most: Option<Duration>) -> io::Result<bool> {
+pub(crate) fn poll_for(fds: &mut [PollFd<'_>], most: Option<Duration>) -> io::Result<bool> {
     let most = most.map(|t| Timespec {
         tv_sec: i64::try_from(t.as_secs()).unwrap_or(i64::MAX),
         tv_nsec: t.subsec_nanos().into(),

@@ -1,0 +1,201 @@
+#!/usr/bin/env bash
+# Serves stacks to the programs that people use, and checks what each of them sees:
+# usage ci/nbd.sh CAIRN. What is not installed is left out and said so.
+set -euo pipefail
+cairn=$(realpath "$1")
+work=$(mktemp -d)
+servers=()
+
+clean() {
+  mountpoint -q "$work/fs" && umount "$work/fs"
+  [ -n "${loop:-}" ] && losetup -d "$loop" 2>/dev/null
+  mountpoint -q "$work/fuse" && { fusermount3 -u "$work/fuse" || umount -l "$work/fuse"; }
+  for pid in "${servers[@]}"; do kill "$pid" 2>/dev/null || true; done
+  rm -rf "$work"
+}
+trap clean EXIT
+
+fail() {
+  echo "FAILED: $*"
+  [ -f "$work/out" ] && tail -n 30 "$work/out"
+  exit 1
+}
+# run COMMAND...: must succeed within a minute.
+run() { timeout 60 "$@" >"$work/out" 2>&1 </dev/null || fail "exit $?: $*"; }
+out() { grep -qE -- "$1" "$work/out" || fail "lacks: $1"; }
+have() {
+  for program; do
+    command -v "$program" >/dev/null 2>&1 || { echo "skipped: $program is not installed"; return 1; }
+  done
+}
+# serve NAME SPEC OPTION...: a server on $work/NAME.sock; sets uri.
+serve() {
+  local name=$1
+  shift
+  "$cairn" nbd serve "$@" --unix "$work/$name.sock" 2>"$work/$name.log" &
+  servers+=($!)
+  for _ in $(seq 500); do [ -S "$work/$name.sock" ] && break; sleep 0.02; done
+  [ -S "$work/$name.sock" ] || { cat "$work/$name.log"; fail "no socket $name"; }
+  uri="nbd+unix:///?socket=$work/$name.sock"
+}
+# stop NAME: SIGTERM, exit 143, socket gone.
+stop() {
+  local pid=${servers[-1]} code=0
+  kill -TERM "$pid"
+  wait "$pid" || code=$?
+  unset 'servers[-1]'
+  [ "$code" = 143 ] || fail "exit $code instead of 143 after SIGTERM"
+  [ ! -e "$work/$1.sock" ] || fail "the socket is still there"
+}
+section() { echo "$1"; }
+
+if have nbdinfo; then
+  section "nbdinfo"
+  serve info 'stats/ram(1000003)' --export 'small=ram(64k,block=512)' --description 'a disk'
+  run nbdinfo --json "$uri"
+  out '"export-size": 1000003'
+  out '"can_multi_conn": true'
+  out '"block_size_maximum": 67108864'
+  out '"description": "a disk"'
+  run nbdinfo --list "$uri"
+  out 'export="small"'
+  run nbdinfo --size "$uri"
+  out '^1000003$'
+  for can in multi-conn flush fua trim zero df "fast-zero"; do run nbdinfo --can "$can" "$uri"; done
+  run nbdinfo --map=base:allocation "$uri"
+  out '0 +1000003 +3 +hole,zero'
+  run nbdinfo "nbd+unix:///small?socket=$work/info.sock"
+  out 'block_size_minimum: 512'
+  stop info
+fi
+
+if have nbdcopy; then
+  section "nbdcopy"
+  serve copy 'ram(128m)' --export 'b=ram(128m)'
+  b="nbd+unix:///b?socket=$work/copy.sock"
+  # A file with holes, and data in odd places.
+  truncate -s 128M "$work/image"
+  for at in 0 1 17 63 127; do
+    head -c 700001 /dev/urandom | dd of="$work/image" bs=64K seek=$((at * 16)) conv=notrunc status=none
+  done
+  truncate -s 128M "$work/image"
+  run nbdcopy --connections=4 --requests=64 --flush "$work/image" "$uri"
+  run nbdcopy --connections=4 --requests=64 "$uri" "$work/back"
+  cmp "$work/image" "$work/back" || fail "nbdcopy brought something else back"
+  run nbdcopy --destination-is-zero "$uri" "$b"
+  run nbdcopy --synchronous "$b" "$work/back"
+  cmp "$work/image" "$work/back" || fail "nbdcopy between exports"
+  run nbdinfo --map --totals "$b"
+  out 'hole,zero'
+  run nbdcopy --allocated "$uri" "$b"
+  rm -f "$work/back"
+  stop copy
+fi
+
+if have qemu-img qemu-io; then
+  section "qemu"
+  serve qemu 'stats/ram(64m)' --export 'q=ram(64m)'
+  run qemu-io -f raw "$uri" -c 'write -P 0xab 0 1M' -c 'read -P 0xab 0 1M' -c 'write -z -u 64k 64k' \
+    -c 'read -P 0 64k 64k' -c 'write -z -u -n 128k 64k' -c 'discard 256k 64k' -c 'read -P 0 256k 64k' \
+    -c 'write -f -P 0x11 1000001 4099' -c 'read -P 0x11 1000001 4099' -c 'aio_write -P 7 2M 64k' \
+    -c 'aio_flush' -c 'read -P 7 2M 64k' -c flush
+  ! grep -qE 'failed|verification' "$work/out" || fail "qemu-io saw an error"
+  run qemu-img map -f raw --output=json "$uri"
+  out '"zero": true'
+  q="nbd+unix:///q?socket=$work/qemu.sock"
+  run qemu-img convert -n -f raw -O raw "$uri" "$q"
+  run qemu-img compare -f raw -F raw "$uri" "$q"
+  run qemu-img convert -f raw -O qcow2 "$uri" "$work/disk.qcow2"
+  run qemu-img compare -f raw -F qcow2 "$q" "$work/disk.qcow2"
+  run qemu-img bench -c 20000 -d 64 -t none -f raw "$uri"
+  run qemu-img bench -c 20000 -d 64 -w -t none -f raw "$uri"
+  stop qemu
+fi
+
+if PATH=/usr/bin:$PATH python3 -c 'import nbd' 2>/dev/null; then
+  section "nbdsh"
+  serve sh 'ram(1m)'
+  # The system's Python has the module, whatever other Python is in front of it.
+  PATH=/usr/bin:$PATH run python3 -m nbd -u "$uri" -c '
+h.set_strict_mode(0)
+for call in (lambda: h.pread(512, 1 << 20), lambda: h.pwrite(b"x" * 512, (1 << 20) - 1),
+             lambda: h.trim(0, 0), lambda: h.cache(512, 0), lambda: h.zero(512, 1 << 40)):
+    try:
+        call()
+        raise SystemExit("accepted what it should refuse")
+    except nbd.Error:
+        pass
+h.pwrite(b"still here", 5)
+assert h.pread(10, 5) == b"still here"
+h.shutdown()
+'
+  stop sh
+else
+  echo "skipped: Python has no module nbd"
+fi
+
+if have fio && fio --enghelp 2>/dev/null | grep -qw nbd; then
+  section "fio"
+  serve fio 'ram(64m)'
+  run fio --name=verify --ioengine=nbd "--uri=$uri" --rw=randrw --bs=512-64k --size=32m --iodepth=32 \
+    --verify=crc32c --verify_fatal=1 --group_reporting --randseed=1
+  out 'err= 0'
+  stop fio
+  serve fio 'delay(read=100us,write=100us)/ram(64m)'
+  run fio --name=slow --ioengine=nbd "--uri=$uri" --rw=randrw --bs=4k --size=8m --iodepth=64 --verify=crc32c \
+    --verify_fatal=1
+  out 'err= 0'
+  stop fio
+else
+  echo "skipped: fio has no nbd engine here"
+fi
+
+if have nbdkit && nbdkit nbd --version >/dev/null 2>&1; then
+  section "nbdkit as a proxy"
+  serve far 'ram(16m)'
+  run timeout 30 nbdkit -U - --filter=checkwrite nbd "uri=$uri" --run 'nbdinfo --size "$uri"'
+  out '16777216'
+  stop far
+else
+  echo "skipped: nbdkit has no nbd plugin here"
+fi
+
+if have nbdfuse mkfs.ext4 e2fsck losetup; then
+  if [ "$(id -u)" != 0 ] || [ ! -e /dev/fuse ] || [ ! -e /dev/loop-control ]; then
+    echo "skipped: a file system needs root, /dev/fuse and loop devices"
+  else
+    section "a file system"
+    serve fs 'stats/ram(96m)'
+    mkdir -p "$work/fuse" "$work/fs"
+    nbdfuse "$work/fuse/disk" "$uri" >"$work/nbdfuse.log" 2>&1 &
+    fuse=$!
+    for _ in $(seq 500); do [ -e "$work/fuse/disk" ] && break; sleep 0.02; done
+    if [ ! -e "$work/fuse/disk" ]; then
+      echo "skipped: nbdfuse cannot mount here: $(tail -n 1 "$work/nbdfuse.log")"
+    else
+      run mkfs.ext4 -q -F "$work/fuse/disk"
+      if loop=$(losetup --show -f "$work/fuse/disk" 2>"$work/out") && mount -t ext4 "$loop" "$work/fs" 2>"$work/out"; then
+        head -c 8M /dev/urandom >"$work/data"
+        cp "$work/data" "$work/fs/data"
+        for i in $(seq 200); do echo "$i" >"$work/fs/file$i"; done
+        rm "$work/fs"/file1*
+        sync "$work/fs/data"
+        umount "$work/fs"
+        mount -t ext4 -o ro "$loop" "$work/fs"
+        cmp "$work/data" "$work/fs/data" || fail "the file system gives something else back"
+        [ "$(cat "$work/fs/file77")" = 77 ] || fail "a small file is wrong"
+        umount "$work/fs"
+      else
+        echo "skipped: no loop mount here: $(tail -n 1 "$work/out")"
+      fi
+      [ -n "${loop:-}" ] && losetup -d "$loop"
+      loop=
+      run e2fsck -fn "$work/fuse/disk"
+      fusermount3 -u "$work/fuse" 2>/dev/null || umount "$work/fuse/disk" 2>/dev/null || umount "$work/fuse"
+    fi
+    wait "$fuse" 2>/dev/null || true
+    stop fs
+  fi
+fi
+
+echo "nbd: done"

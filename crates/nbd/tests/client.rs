@@ -4,7 +4,9 @@
     clippy::unwrap_used,
     clippy::indexing_slicing,
     clippy::panic,
-    reason = "a test fails by panicking"
+    clippy::print_stderr,
+    clippy::cast_possible_truncation,
+    reason = "a test fails by panicking, and says what it leaves out"
 )]
 
 #[path = "support/wire.rs"]
@@ -235,7 +237,8 @@ fn a_server_that_stops_in_the_middle_of_writes() {
     for at in done.into_iter().flatten() {
         assert_ne!(below.read_vec(at, 1).unwrap(), [0], "the write at {at}");
     }
-    assert!(matches!(device.read_vec(0, 1), Err(Error::Io { .. })));
+    // Refused while the server is still there, lost when it is gone.
+    assert!(device.read_vec(0, 1).is_err());
     server.stop();
 }
 

@@ -66,7 +66,7 @@ fn another_half_a_million_operations_agree() {
 }
 
 #[test]
-#[ignore = "an hour; just soak extents"]
+#[ignore = "minutes; just soak extents"]
 fn a_hundred_million_operations_agree() {
     std::thread::scope(|s| {
         for seed in [11, 12] {

@@ -271,7 +271,7 @@ impl Check<'_> {
         if raw.has_attribute_block() {
             self.own(Object::Inode(ino), raw.attribute_block(), 1);
         }
-        let inode = Inode::new(&geo, ino, kind, raw.clone(), self.fs.es.map(u64::from(ino)));
+        let inode = Inode::new(&geo, ino, kind, raw.clone(), self.fs.es_map(ino));
         let mut blocks = u64::from(raw.has_attribute_block());
         if raw.flags() & EXTENTS_FL != 0 {
             let expect = crate::node::Expect {

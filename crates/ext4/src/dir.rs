@@ -5,6 +5,7 @@ use cairn_extents::Status;
 use cairn_flags::Probe;
 
 use crate::crc::crc;
+use crate::dirindex::Where;
 use crate::error::{Error, Object, Result};
 use crate::fs::Ext4;
 use crate::inode::Inode;
@@ -238,16 +239,31 @@ impl<P: Probe> Ext4<P> {
 
     /// Searches a directory for a name. The caller holds its lock.
     pub(crate) fn dir_find(&self, dir: &Inode<P>, name: &[u8]) -> Result<Option<Found>> {
+        Ok(self.dir_find_in(dir, name)?.map(|(found, _)| found))
+    }
+
+    /// As [`dir_find`](Self::dir_find), with the buffer in which the name stands.
+    pub(crate) fn dir_find_in(
+        &self,
+        dir: &Inode<P>,
+        name: &[u8],
+    ) -> Result<Option<(Found, BufferRef<'_, P>)>> {
         let end = records_end(&self.geo);
-        for lblk in 0..self.dir_blocks(dir) {
-            let found = self.dir_block(dir, lblk)?.read(|b| search(b, end, name))?;
-            if let Some(record) = found {
-                return Ok(Some(Found {
+        let range = match self.dir_where(dir, name)? {
+            Where::Nowhere => return Ok(None),
+            Where::Block(lblk) => lblk..lblk + 1,
+            Where::Anywhere => 0..self.dir_blocks(dir),
+        };
+        for lblk in range {
+            let buffer = self.dir_block(dir, lblk)?;
+            if let Some(record) = buffer.read(|b| search(b, end, name))? {
+                let found = Found {
                     ino: record.ino,
                     kind: record.kind,
                     lblk,
                     at: record.at,
-                }));
+                };
+                return Ok(Some((found, buffer)));
             }
         }
         Ok(None)

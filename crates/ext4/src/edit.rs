@@ -5,7 +5,7 @@
 
 use cairn_flags::Probe;
 
-use crate::error::Result;
+use crate::error::{Error, Object, Result};
 use crate::fs::Ext4;
 use crate::inode::Inode;
 use crate::node::{self, Child, Entries, ROOT_ENTRIES, Run};
@@ -31,6 +31,8 @@ struct Edit<'e, P: Probe> {
     fresh: Vec<u64>,
     dropped: Vec<u64>,
     removed: Vec<Run>,
+    /// Nodes looked at: those of a damaged tree may hang in several places.
+    nodes: u64,
 }
 
 impl<P: Probe> Ext4<P> {
@@ -55,6 +57,7 @@ impl<P: Probe> Ext4<P> {
             fresh: Vec::new(),
             dropped: Vec::new(),
             removed: Vec::new(),
+            nodes: 0,
         };
         match edit.plan(raw) {
             Ok((root, depth)) => edit.apply(raw, &root, depth),
@@ -150,6 +153,13 @@ impl<P: Probe> Edit<'_, P> {
                 .fs
                 .extent_block(self.inode, child.block, depth - 1, child.lblk)?
                 .read(node::entries)?;
+            self.nodes += 1;
+            if self.nodes > self.fs.geo.blocks {
+                return Err(Error::corrupt(
+                    Object::Inode(self.inode.ino),
+                    "its extent tree has no end",
+                ));
+            }
             let kept = self.change.new;
             if !inserts {
                 self.change.new = None;
@@ -176,7 +186,7 @@ impl<P: Probe> Edit<'_, P> {
         }
         let mut rest = None;
         if entries.len() > most {
-            // Files grow at the end: there the left node stays full.
+            // Files grow at the end, and some at the start: there the other node stays full.
             let at_end = match (&entries, self.change.new) {
                 (Entries::Leaf(runs), Some(new)) => {
                     runs.last().is_some_and(|r| r.end() == new.end())
@@ -186,7 +196,22 @@ impl<P: Probe> Edit<'_, P> {
                 }
                 _ => false,
             };
-            let at = if at_end { most } else { entries.len() / 2 };
+            let at_start = match (&entries, self.change.new) {
+                (Entries::Leaf(runs), Some(new)) => {
+                    runs.first().is_some_and(|r| r.lblk == new.lblk)
+                }
+                (Entries::Index(children), Some(new)) => {
+                    children.get(1).is_some_and(|c| c.lblk > new.lblk)
+                }
+                _ => false,
+            };
+            let at = if at_end {
+                most
+            } else if at_start {
+                entries.len() - most
+            } else {
+                entries.len() / 2
+            };
             rest = Some(entries.split_off(at));
         }
         out.push(Child {

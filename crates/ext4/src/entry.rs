@@ -6,7 +6,8 @@ use cairn_buffer::BufferRef;
 use cairn_extents::Status;
 use cairn_flags::Probe;
 
-use crate::dir::{self, Found, Record, form, records, records_end, search};
+use crate::dir::{self, Found, Record, form, records, records_end};
+use crate::dirindex::index_remove;
 use crate::error::{Error, Object, Result};
 use crate::fs::Ext4;
 use crate::inode::Inode;
@@ -46,28 +47,6 @@ fn remove(bytes: &mut [u8], end: usize, at: usize) {
 }
 
 impl<P: Probe> Ext4<P> {
-    /// As [`dir_find`](Self::dir_find), with the buffer in which the name stands.
-    pub(crate) fn dir_find_in(
-        &self,
-        dir: &Inode<P>,
-        name: &[u8],
-    ) -> Result<Option<(Found, BufferRef<'_, P>)>> {
-        let end = records_end(&self.geo);
-        for lblk in 0..self.dir_blocks(dir) {
-            let buffer = self.dir_block(dir, lblk)?;
-            if let Some(record) = buffer.read(|b| search(b, end, name))? {
-                let found = Found {
-                    ino: record.ino,
-                    kind: record.kind,
-                    lblk,
-                    at: record.at,
-                };
-                return Ok(Some((found, buffer)));
-            }
-        }
-        Ok(None)
-    }
-
     /// Enters a name. The caller holds the directory's lock alone and knows that the name is not there.
     pub(crate) fn dir_insert(&self, dir: &Inode<P>, name: &[u8], ino: u32, kind: u8) -> Result<()> {
         if dir.hashed() {
@@ -82,12 +61,14 @@ impl<P: Probe> Ext4<P> {
             let buffer = self.dir_block(dir, lblk)?;
             if self.insert_into(&buffer, dir, name, ino, kind)? {
                 dir.room.store(lblk, Ordering::Relaxed);
+                self.index_insert(dir, name, lblk);
                 return Ok(());
             }
         }
         let buffer = self.grow_dir(dir)?;
         dir.room.store(blocks, Ordering::Relaxed);
         self.insert_into(&buffer, dir, name, ino, kind)?;
+        self.index_insert(dir, name, blocks);
         Ok(())
     }
 
@@ -119,10 +100,18 @@ impl<P: Probe> Ext4<P> {
         buffer: &BufferRef<'_, P>,
     ) -> Result<()> {
         let end = records_end(&self.geo);
-        buffer.write(|b| {
+        let name = buffer.write(|b| {
+            let name = dir.has_index().then(|| {
+                let record = Record::load(b, found.at);
+                self.hash(record.name(b))
+            });
             remove(b, end, found.at);
             dir::seal(&self.geo, dir.seed, b);
+            name
         })?;
+        if let Some(hash) = name {
+            index_remove(dir, hash, found.lblk);
+        }
         if found.lblk < dir.room.load(Ordering::Relaxed) {
             dir.room.store(found.lblk, Ordering::Relaxed);
         }

@@ -144,12 +144,13 @@ impl<P: Probe> Ext4<P> {
             )));
         }
         raw.set_size(0);
+        inode.size.store(0, Ordering::Release);
         raw.set_sectors(0);
         raw.set_dtime(Time::now().secs32());
         self.try_write_inode(inode, &mut raw)?;
         drop(raw);
         // Nothing was delayed any more: no reservation is to be lowered.
-        let _ = self.es.evict(u64::from(inode.ino));
+        let _ = self.es.evict(self.es_key(inode.ino));
         self.inodes.remove(inode.ino);
         Ok(Rest {
             ino: Some((inode.ino, inode.is_dir())),

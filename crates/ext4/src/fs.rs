@@ -1,6 +1,7 @@
 //! A mounted file system: mounting, reading inodes, sync, unmounting.
 
-use std::sync::atomic::AtomicBool;
+use std::hash::{BuildHasher as _, RandomState};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use cairn_block::{BlockDeviceExt, Device};
@@ -36,6 +37,7 @@ pub struct MountOptions {
     read_only: bool,
     policy: SetPolicy,
     slots: Option<usize>,
+    extents: Option<(ExtentCache, u64)>,
 }
 
 impl MountOptions {
@@ -47,6 +49,7 @@ impl MountOptions {
             read_only: false,
             policy: SetPolicy::CheckFirst,
             slots: None,
+            extents: None,
         }
     }
 
@@ -82,6 +85,14 @@ impl MountOptions {
     #[must_use]
     pub const fn counter_slots(mut self, threads: usize) -> Self {
         self.slots = Some(threads);
+        self
+    }
+
+    /// The extent status cache to use; one of its own by default. Its maps are named by the inode's number
+    /// plus `base`, so that several file systems can share a cache.
+    #[must_use]
+    pub fn extents(mut self, cache: ExtentCache, base: u64) -> Self {
+        self.extents = Some((cache, base));
         self
     }
 }
@@ -126,6 +137,7 @@ pub struct Ext4<P: Probe = NoProbe> {
     pub(crate) sup: Mutex<Super>,
     pub(crate) groups: Box<[Group]>,
     pub(crate) es: ExtentCache,
+    es_base: u64,
     pub(crate) inodes: Table<P>,
     pub(crate) space: Space,
     read_only: Option<String>,
@@ -136,6 +148,7 @@ pub struct Ext4<P: Probe = NoProbe> {
     rests: Mutex<Vec<Rest>>,
     /// The first error that no caller has heard of.
     noted: Mutex<Option<Error>>,
+    hasher: RandomState,
     /// Dirty pages of all files.
     pub(crate) pages: Batched,
     pub(crate) most_pages: u64,
@@ -197,7 +210,12 @@ impl<P: Probe> Ext4<P> {
         if let Some(slots) = options.slots {
             es = es.with_counter_slots(slots);
         }
+        let (es, es_base) = match &options.extents {
+            Some((cache, base)) => (cache.clone(), *base),
+            None => (ExtentCache::new(es), 0),
+        };
         let fs = Self {
+            es_base,
             max_transfer: match info.max_transfer {
                 0 => u64::MAX,
                 n => u64::from(n),
@@ -207,7 +225,7 @@ impl<P: Probe> Ext4<P> {
             geo,
             sup: Mutex::new(sup),
             groups,
-            es: ExtentCache::new(es),
+            es,
             inodes: Table::new(),
             space,
             read_only,
@@ -215,6 +233,7 @@ impl<P: Probe> Ext4<P> {
             renames: Mutex::new(()),
             rests: Mutex::new(Vec::new()),
             noted: Mutex::new(None),
+            hasher: RandomState::new(),
             pages: Batched::new(),
             most_pages: options.pages,
             ended: AtomicBool::new(false),
@@ -276,14 +295,55 @@ impl<P: Probe> Ext4<P> {
     #[inline]
     pub(crate) fn writable(&self) -> Result<()> {
         match &self.read_only {
+            None if self.ended.load(Ordering::Relaxed) => Err(Error::ReadOnly {
+                why: "it was unmounted".to_owned(),
+            }),
             None => Ok(()),
             Some(why) => Err(Error::ReadOnly { why: why.clone() }),
         }
     }
 
+    /// The hash of a name in this mount.
+    pub(crate) fn hash(&self, name: &[u8]) -> u64 {
+        self.hasher.hash_one(name)
+    }
+
+    /// The name of an inode's map in the extent status cache.
+    pub(crate) fn es_key(&self, ino: u32) -> u64 {
+        self.es_base.wrapping_add(u64::from(ino))
+    }
+
+    /// An inode's map in the extent status cache.
+    pub(crate) fn es_map(&self, ino: u32) -> Arc<cairn_extents::ExtentMap> {
+        self.es.map(self.es_key(ino))
+    }
+
     /// Why changes are refused, if they are.
     pub fn read_only(&self) -> Option<&str> {
         self.read_only.as_deref()
+    }
+
+    /// Why the image itself takes no changes, however it is mounted.
+    pub fn refuses_writes(&self) -> Option<String> {
+        self.sup().read_only()
+    }
+
+    /// Its name, empty if it has none.
+    pub fn label(&self) -> String {
+        let raw = part(&self.sup().raw, 0x78, 16).to_vec();
+        String::from_utf8_lossy(&raw)
+            .trim_end_matches('\0')
+            .to_owned()
+    }
+
+    /// Names of the features that it uses.
+    pub fn features(&self) -> Vec<&'static str> {
+        self.sup().features()
+    }
+
+    /// Whether the image was unmounted cleanly when it was mounted last.
+    pub fn clean(&self) -> bool {
+        self.sup().state() & STATE_CLEAN != 0
     }
 
     /// The cache of its metadata.
@@ -308,8 +368,7 @@ impl<P: Probe> Ext4<P> {
 
     /// Whether look-ups ask the extent status cache (they do at first) or the extent trees alone.
     pub fn set_extent_cache(&self, on: bool) {
-        self.extent_cache
-            .store(on, std::sync::atomic::Ordering::Relaxed);
+        self.extent_cache.store(on, Ordering::Relaxed);
     }
 
     /// Lets the claim of space or of an inode after the next `n` be refused, and all that follow; for
@@ -404,15 +463,9 @@ impl<P: Probe> Ext4<P> {
                 return wrong(format!("a directory of {size} bytes"));
             }
         }
-        let inode = Arc::new(Inode::new(
-            &self.geo,
-            ino,
-            kind,
-            raw,
-            self.es.map(u64::from(ino)),
-        ));
+        let inode = Arc::new(Inode::new(&self.geo, ino, kind, raw, self.es_map(ino)));
         Table::trim(&mut shard, |old| {
-            let _ = self.es.evict(u64::from(old));
+            let _ = self.es.evict(self.es_key(old));
         });
         shard.insert(ino, Arc::clone(&inode));
         Ok(inode)
@@ -448,7 +501,7 @@ impl<P: Probe> Ext4<P> {
     /// # Errors
     /// What could not be written; the image is then not marked clean, and a further call tries again.
     pub fn unmount(&self) -> Result<()> {
-        if self.read_only.is_some() || self.ended.load(std::sync::atomic::Ordering::Acquire) {
+        if self.read_only.is_some() || self.ended.load(Ordering::Acquire) {
             return Ok(());
         }
         // Files that were dropped without being closed have no users any more.
@@ -465,7 +518,7 @@ impl<P: Probe> Ext4<P> {
         }
         self.store_super()?;
         self.cache.flush()?;
-        self.ended.store(true, std::sync::atomic::Ordering::Release);
+        self.ended.store(true, Ordering::Release);
         Ok(())
     }
 }

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, Rw
 use cairn_extents::ExtentMap;
 use cairn_flags::Probe;
 
+use crate::dirindex::DirIndex;
 use crate::num::us;
 use crate::pages::Pages;
 use crate::raw::{FileType, INDEX_FL, Raw};
@@ -32,6 +33,8 @@ pub(crate) struct Inode<P: Probe> {
     pub(crate) size: AtomicU64,
     pub(crate) es: Arc<ExtentMap>,
     pages: Mutex<Pages<P>>,
+    /// Where the names of a large directory are.
+    index: Mutex<Option<DirIndex>>,
     /// Files open on it. Changed under the table's shard lock or with the directory locked.
     pub(crate) opens: AtomicU32,
     /// Its end was begun.
@@ -68,6 +71,7 @@ impl<P: Probe> Inode<P> {
             body: RwLock::new(raw),
             es,
             pages: Mutex::new(Pages::new()),
+            index: Mutex::new(None),
             opens: AtomicU32::new(0),
             gone: AtomicBool::new(false),
             touched: AtomicBool::new(false),
@@ -99,6 +103,12 @@ impl<P: Probe> Inode<P> {
     #[inline]
     pub(crate) fn pages(&self) -> MutexGuard<'_, Pages<P>> {
         self.pages.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+    pub(crate) fn has_index(&self) -> bool {
+        self.index().is_some()
+    }
+    pub(crate) fn index(&self) -> MutexGuard<'_, Option<DirIndex>> {
+        self.index.lock().unwrap_or_else(PoisonError::into_inner)
     }
     #[inline]
     pub(crate) fn size(&self) -> u64 {

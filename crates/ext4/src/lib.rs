@@ -7,6 +7,7 @@ mod bitmap;
 mod check;
 mod crc;
 mod dir;
+mod dirindex;
 mod edit;
 mod entry;
 mod error;

@@ -13,16 +13,23 @@ use crate::file::File;
 use crate::fs::Ext4;
 use crate::inode::Inode;
 use crate::node::{self, Entries, ROOT_ENTRIES, Run};
-use crate::path::{check_name, shown};
+use crate::path::{Opened, alive, check_name, shown};
 use crate::raw::{EXTENTS_FL, FileType, ROOT_LEN, Raw, Time, Which};
 
 /// Most links of an inode.
 const MAX_LINKS: u16 = 65_000;
 
 /// A directory that was looked up once, to work in without walking a path each time.
-#[derive(Clone)]
 pub struct Dir<P: Probe = cairn_flags::NoProbe> {
     pub(crate) inode: Arc<Inode<P>>,
+}
+
+impl<P: Probe> Clone for Dir<P> {
+    fn clone(&self) -> Self {
+        Self {
+            inode: Arc::clone(&self.inode),
+        }
+    }
 }
 
 impl<P: Probe> Dir<P> {
@@ -59,6 +66,20 @@ impl<P: Probe> Ext4<P> {
     pub fn create_in(&self, dir: &Dir<P>, name: impl AsRef<[u8]>) -> Result<File<P>> {
         let inode = self.make(&dir.inode, name.as_ref(), &New::File)?;
         Ok(File { inode })
+    }
+
+    /// Opens a file of a directory.
+    ///
+    /// # Errors
+    /// No such name, or none of a regular file.
+    pub fn open_in(&self, dir: &Dir<P>, name: impl AsRef<[u8]>) -> Result<File<P>> {
+        match self.open_at(&dir.inode, name.as_ref())? {
+            Opened::File(file) => Ok(file),
+            Opened::Link(_) => Err(Error::unsupported(format!(
+                "`{}` is a symbolic link, which a path may lead through",
+                shown(name.as_ref())
+            ))),
+        }
     }
 
     /// Removes a name that is no directory's from a directory.
@@ -128,7 +149,7 @@ impl<P: Probe> Ext4<P> {
         }
         let ino = self.take_inode(dir.ino, is_dir)?;
         let raw = new.raw(&self.geo);
-        let inode = Inode::new(&self.geo, ino, kind, raw, self.es.map(u64::from(ino)));
+        let inode = Inode::new(&self.geo, ino, kind, raw, self.es_map(ino));
         let inode = Arc::new(inode);
         if let Err(e) = self.fill(dir, name, &inode, new) {
             self.unmake(&inode);
@@ -373,12 +394,4 @@ pub(crate) fn sub_link(raw: &mut Raw) {
     if links > 2 {
         raw.set_links(links - 1);
     }
-}
-
-/// Refuses to work in a directory that was removed.
-fn alive<P: Probe>(dir: &Inode<P>, name: &[u8]) -> Result<()> {
-    if dir.gone() {
-        return Err(Error::NotFound { name: shown(name) });
-    }
-    Ok(())
 }

@@ -106,6 +106,7 @@ impl<P: Probe> Ext4<P> {
             return Err(Error::NotADirectory { name: shown(name) });
         }
         let _shared = dir.shared();
+        alive(dir, name)?;
         let found = self
             .dir_find(dir, name)?
             .ok_or_else(|| Error::NotFound { name: shown(name) })?;
@@ -134,6 +135,7 @@ impl<P: Probe> Ext4<P> {
     /// What a symbolic link points to.
     pub(crate) fn link_target(&self, inode: &Inode<P>) -> Result<Vec<u8>> {
         let _shared = inode.shared();
+        alive(inode, b"symbolic link")?;
         let size = inode.size();
         let (fast, flags) = {
             let body = inode.body();
@@ -185,6 +187,7 @@ impl<P: Probe> Ext4<P> {
             });
         }
         let _shared = dir.shared();
+        alive(&dir, path.as_ref())?;
         let mut entries = Vec::new();
         self.dir_each(&dir, |name, ino, kind| {
             entries.push(DirEntry {
@@ -247,7 +250,7 @@ impl<P: Probe> Ext4<P> {
         }
     }
 
-    fn open_at(&self, dir: &Inode<P>, name: &[u8]) -> Result<Opened<P>> {
+    pub(crate) fn open_at(&self, dir: &Inode<P>, name: &[u8]) -> Result<Opened<P>> {
         if !dir.is_dir() {
             return Err(Error::NotADirectory { name: shown(name) });
         }
@@ -258,6 +261,7 @@ impl<P: Probe> Ext4<P> {
         }
         // Counted as open with the directory locked: whoever takes the name away sees it.
         let _shared = dir.shared();
+        alive(dir, name)?;
         let found = self
             .dir_find(dir, name)?
             .ok_or_else(|| Error::NotFound { name: shown(name) })?;
@@ -277,7 +281,8 @@ impl<P: Probe> Ext4<P> {
     }
 }
 
-enum Opened<P: Probe> {
+/// What a name stood for.
+pub(crate) enum Opened<P: Probe> {
     File(File<P>),
     Link(Arc<Inode<P>>),
 }
@@ -296,6 +301,14 @@ pub(crate) fn stat_of(ino: u32, kind: FileType, size: u64, raw: &Raw, sectors: u
         changed: raw.time(Which::Change),
         accessed: raw.time(Which::Access),
     }
+}
+
+/// Refuses to work on what was removed since it was found; the caller holds its lock.
+pub(crate) fn alive<P: Probe>(inode: &Inode<P>, name: &[u8]) -> Result<()> {
+    if inode.gone() {
+        return Err(Error::NotFound { name: shown(name) });
+    }
+    Ok(())
 }
 
 /// Refuses what cannot be a name.

@@ -59,6 +59,7 @@ impl<P: Probe> Ext4<P> {
             }
             let up = {
                 let _shared = at.shared();
+                crate::path::alive(&at, b"..")?;
                 self.dir_parent(&at)?.0.ino
             };
             at = self.iget(up)?;

@@ -37,6 +37,29 @@ pub(crate) mod ro_compat {
         SPARSE_SUPER | LARGE_FILE | HUGE_FILE | DIR_NLINK | EXTRA_ISIZE | METADATA_CSUM;
 }
 
+const COMPAT_NAMES: [(u32, &str); 6] = [
+    (0x4, "has_journal"),
+    (0x8, "ext_attr"),
+    (0x10, "resize_inode"),
+    (0x20, "dir_index"),
+    (0x200, "sparse_super2"),
+    (0x1000, "orphan_file"),
+];
+const INCOMPAT_KNOWN_NAMES: [(u32, &str); 5] = [
+    (incompat::FILETYPE, "filetype"),
+    (incompat::EXTENTS, "extent"),
+    (incompat::BIT64, "64bit"),
+    (incompat::FLEX_BG, "flex_bg"),
+    (incompat::CSUM_SEED, "metadata_csum_seed"),
+];
+const RO_COMPAT_KNOWN_NAMES: [(u32, &str); 6] = [
+    (ro_compat::SPARSE_SUPER, "sparse_super"),
+    (ro_compat::LARGE_FILE, "large_file"),
+    (ro_compat::HUGE_FILE, "huge_file"),
+    (ro_compat::DIR_NLINK, "dir_nlink"),
+    (ro_compat::EXTRA_ISIZE, "extra_isize"),
+    (ro_compat::METADATA_CSUM, "metadata_csum"),
+];
 const INCOMPAT_NAMES: [(u32, &str); 14] = [
     (0x1, "compression"),
     (0x4, "needs_recovery"),
@@ -337,6 +360,21 @@ impl Super {
             return Some("errors were found on it; `e2fsck -p` repairs them".to_owned());
         }
         None
+    }
+
+    /// Names of the features whose bits are set, as far as they have names.
+    pub(crate) fn features(&self) -> Vec<&'static str> {
+        let sets = [
+            (self.compat(), &COMPAT_NAMES[..]),
+            (self.incompat(), &INCOMPAT_KNOWN_NAMES),
+            (self.incompat(), &INCOMPAT_NAMES),
+            (self.ro_compat(), &RO_COMPAT_KNOWN_NAMES),
+            (self.ro_compat(), &RO_COMPAT_NAMES),
+        ];
+        sets.into_iter()
+            .flat_map(|(bits, names)| names.iter().filter(move |(bit, _)| bits & bit != 0))
+            .map(|(_, name)| *name)
+            .collect()
     }
 
     pub(crate) fn u16(&self, at: usize) -> u16 {

@@ -6,8 +6,7 @@ use cairn_buffer::BufferRef;
 use cairn_extents::{Extent, Status};
 use cairn_flags::Probe;
 
-use crate::error::Error;
-use crate::error::Result;
+use crate::error::{Error, Object, Result};
 use crate::fs::Ext4;
 use crate::inode::Inode;
 use crate::node::{self, Entries, Expect, Run};
@@ -117,12 +116,30 @@ impl<P: Probe> Ext4<P> {
         each: &mut dyn FnMut(Run) -> Result<()>,
         block: &mut dyn FnMut(u64) -> Result<()>,
     ) -> Result<()> {
+        let (mut end, mut nodes) = (0, 0);
+        let object = Object::Inode(inode.ino);
+        // Nodes that hang in several places of a damaged tree would be walked without end.
         self.walk_node(
             inode,
             &node::entries(raw.root()),
             node::depth(raw.root()),
-            each,
-            block,
+            &mut |run| {
+                if run.lblk < end {
+                    return Err(Error::corrupt(
+                        object,
+                        format!("extent at {} out of order", run.lblk),
+                    ));
+                }
+                end = run.end();
+                each(run)
+            },
+            &mut |at| {
+                nodes += 1;
+                if nodes > self.geo.blocks {
+                    return Err(Error::corrupt(object, "its extent tree has no end"));
+                }
+                block(at)
+            },
         )
     }
 

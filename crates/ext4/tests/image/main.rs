@@ -8,8 +8,13 @@
     reason = "tests say what went wrong by panicking; offsets are those of the format"
 )]
 
+mod corrupt;
 mod counts;
+mod data;
+mod faults;
+mod kernel;
 mod names;
 mod read;
 mod sums;
 mod support;
+mod threads;

@@ -149,3 +149,46 @@ fn many_directories_use_all_groups() {
     fs.unmount().unwrap();
     sound(&disk, "spread");
 }
+
+#[test]
+fn a_large_directory_finds_its_names() {
+    let disk = formatted(
+        64 << 20,
+        &FormatOptions::new().block_size(1024).inode_ratio(2048),
+    );
+    let fs = mount(&disk);
+    fs.mkdir("/d").unwrap();
+    let dir = fs.dir("/d").unwrap();
+    let name = |n: u32| format!("name number {n}");
+    for n in 0..10_000 {
+        fs.close(fs.create_in(&dir, name(n)).unwrap()).unwrap();
+    }
+    assert!(matches!(
+        fs.create_in(&dir, name(77)),
+        Err(Error::Exists { .. })
+    ));
+    for n in (0..10_000).step_by(3) {
+        fs.unlink_in(&dir, name(n)).unwrap();
+    }
+    for n in 0..10_000 {
+        assert_eq!(fs.open_in(&dir, name(n)).is_ok(), n % 3 != 0, "{n}");
+    }
+    for n in (0..10_000).step_by(6) {
+        fs.close(fs.create_in(&dir, name(n)).unwrap()).unwrap();
+        fs.rename(format!("/d/{}", name(n)), format!("/d/moved {n}"))
+            .unwrap();
+    }
+    fs.unmount().unwrap();
+    sound(&disk, "ten thousand names");
+    let fs = mount(&disk);
+    let dir = fs.dir("/d").unwrap();
+    assert!(fs.open_in(&dir, "moved 6").is_ok() && fs.open_in(&dir, name(6)).is_err());
+    for entry in fs.read_dir("/d").unwrap() {
+        if entry.name != b"." && entry.name != b".." {
+            fs.unlink_in(&dir, &entry.name).unwrap();
+        }
+    }
+    fs.rmdir("/d").unwrap();
+    fs.unmount().unwrap();
+    sound(&disk, "all of them gone");
+}

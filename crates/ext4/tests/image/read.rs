@@ -40,7 +40,7 @@ fn too_small_or_wrong_is_refused() {
     assert!(e.contains("0xef53"), "{e}");
 }
 
-fn mke2fs(path: &Path, len: u64, options: &[&str]) {
+pub(crate) fn mke2fs(path: &Path, len: u64, options: &[&str]) {
     std::fs::File::create(path).unwrap().set_len(len).unwrap();
     let out = Command::new("mke2fs")
         .args(["-q", "-F", "-t", "ext4"])

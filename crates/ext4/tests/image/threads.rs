@@ -1,0 +1,197 @@
+//! Many threads at once.
+
+use std::sync::Mutex;
+
+use cairn_ext4::{Error, Ext4, FormatOptions, MountOptions};
+
+use crate::support::{formatted, sound};
+
+/// A thread's work in a directory of its own, and in one that all share.
+fn work(fs: &Ext4, me: usize, ops: usize, shared: &Mutex<Vec<String>>) -> Vec<String> {
+    let mut rng = fastrand::Rng::with_seed(me as u64);
+    let own = format!("/t{me}");
+    fs.mkdir(&own).unwrap();
+    let mut names: Vec<String> = Vec::new();
+    for n in 0..ops {
+        match rng.u8(..10) {
+            0..4 => {
+                let name = format!("{own}/{n}");
+                let file = fs.create(&name).unwrap();
+                if rng.bool() {
+                    fs.write_at(&file, rng.u64(..5000), &[me as u8; 3000])
+                        .unwrap();
+                }
+                fs.close(file).unwrap();
+                names.push(name);
+            }
+            4..6 if !names.is_empty() => {
+                let at = rng.usize(..names.len());
+                fs.unlink(names.swap_remove(at)).unwrap();
+            }
+            6 if !names.is_empty() => {
+                let at = rng.usize(..names.len());
+                let new = format!("{own}/moved{n}");
+                fs.rename(&names[at], &new).unwrap();
+                names[at] = new;
+            }
+            7 => {
+                // Everybody fights for a few names of one directory.
+                let name = format!("/shared/{}", rng.u8(..20));
+                let result = match rng.u8(..3) {
+                    0 => fs.create(&name).and_then(|f| {
+                        fs.write_at(&f, 0, name.as_bytes())?;
+                        fs.close(f)
+                    }),
+                    1 => fs.unlink(&name),
+                    _ => fs.rename(&name, format!("/shared/{}", rng.u8(..20))),
+                };
+                expected(result);
+            }
+            8 => {
+                // Directories that move between two parents, and are removed.
+                let (a, b) = (
+                    format!("/shared/a/{}", rng.u8(..4)),
+                    format!("/shared/b/{}", rng.u8(..4)),
+                );
+                expected(match rng.u8(..5) {
+                    0 => fs.mkdir(&a),
+                    1 => fs.rename(&a, &b),
+                    2 => fs.rename(&b, &a),
+                    3 => fs.rename(&a, format!("{b}/in")),
+                    _ => fs.rmdir(&b),
+                });
+            }
+            _ => {
+                let name = format!("/shared/link{me}-{n}");
+                if let Some(old) = names.first()
+                    && fs.link(old, &name).is_ok()
+                {
+                    shared.lock().unwrap().push(name);
+                }
+            }
+        }
+    }
+    names
+}
+
+fn expected(result: Result<(), Error>) {
+    match result {
+        Ok(())
+        | Err(
+            Error::NotFound { .. }
+            | Error::Exists { .. }
+            | Error::NotEmpty { .. }
+            | Error::IsADirectory { .. }
+            | Error::NotADirectory { .. }
+            | Error::IntoItself { .. },
+        ) => {}
+        Err(e) => panic!("{e}"),
+    }
+}
+
+fn storm(threads: usize, ops: usize) {
+    let disk = formatted(64 << 20, &FormatOptions::new().block_size(1024));
+    let options = MountOptions::new()
+        .buffers(2000)
+        .dirty_pages(500)
+        .counter_slots(threads + 1);
+    let fs = Ext4::mount(disk.clone(), &options).unwrap();
+    for d in ["/shared", "/shared/a", "/shared/b"] {
+        fs.mkdir(d).unwrap();
+    }
+    let links = Mutex::new(Vec::new());
+    let all: Vec<Vec<String>> = std::thread::scope(|s| {
+        let threads: Vec<_> = (0..threads)
+            .map(|me| {
+                let (fs, links) = (&fs, &links);
+                s.spawn(move || work(fs, me, ops, links))
+            })
+            .collect();
+        let syncs = s.spawn(|| {
+            for _ in 0..20 {
+                fs.sync().unwrap();
+                std::thread::yield_now();
+            }
+        });
+        let all = threads.into_iter().map(|t| t.join().unwrap()).collect();
+        syncs.join().unwrap();
+        all
+    });
+    fs.unmount().unwrap();
+    drop(fs);
+    sound(&disk, &format!("{threads} threads"));
+    let fs = crate::support::mount(&disk);
+    for (me, names) in all.iter().enumerate() {
+        let mut found: Vec<String> = fs
+            .read_dir(format!("/t{me}"))
+            .unwrap()
+            .into_iter()
+            .filter(|e| e.name != b"." && e.name != b"..")
+            .map(|e| format!("/t{me}/{}", String::from_utf8(e.name).unwrap()))
+            .collect();
+        let mut names = names.clone();
+        found.sort();
+        names.sort();
+        assert_eq!(found, names, "directory of thread {me}");
+    }
+    for link in links.into_inner().unwrap() {
+        fs.stat_path(&link).unwrap();
+    }
+}
+
+#[test]
+fn two_threads() {
+    storm(2, 3000);
+}
+
+#[test]
+fn eight_threads() {
+    storm(8, 800);
+}
+
+#[test]
+fn sixty_four_threads() {
+    storm(64, 100);
+}
+
+#[test]
+#[ignore = "minutes; just soak ext4"]
+fn long_storms() {
+    for _ in 0..20 {
+        storm(4, 20_000);
+        storm(64, 1000);
+    }
+}
+
+#[test]
+fn one_file_written_and_read_by_many() {
+    let disk = formatted(64 << 20, &FormatOptions::new());
+    let fs = Ext4::mount(disk.clone(), &MountOptions::new()).unwrap();
+    let file = fs.create("/f").unwrap();
+    let blocks = 256_u64;
+    fs.allocate(&file, 0, blocks * 4096, false).unwrap();
+    std::thread::scope(|s| {
+        for me in 0..8_u64 {
+            let (fs, file) = (&fs, &file);
+            s.spawn(move || {
+                let mut rng = fastrand::Rng::with_seed(me);
+                for _ in 0..2000 {
+                    let block = rng.u64(..blocks / 8) * 8 + me;
+                    // A block is of one byte throughout, and its writer's.
+                    let data = [me as u8 + 1; 4096];
+                    if rng.bool() {
+                        fs.write_direct(file, block * 4096, &data, false).unwrap();
+                    } else {
+                        fs.write_at(file, block * 4096, &data).unwrap();
+                    }
+                    let mut buf = [0; 4096];
+                    assert_eq!(fs.read_at(file, block * 4096, &mut buf).unwrap(), 4096);
+                    assert!(buf == data, "block {block}");
+                }
+            });
+        }
+    });
+    fs.close(file).unwrap();
+    fs.unmount().unwrap();
+    sound(&disk, "one file");
+}

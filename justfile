@@ -14,10 +14,8 @@ fmt:
 lint:
     cargo clippy --workspace --all-targets --all-features -- -D warnings
 
-# nextest runs no doc tests, so they follow.
 test:
-    cargo nextest run --workspace --all-features
-    cargo test --doc --workspace --all-features
+    cargo test --workspace
 
 doc:
     RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --all-features

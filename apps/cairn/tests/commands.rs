@@ -237,6 +237,7 @@ fn lists_have_a_line_for_each_thing() {
         ("scenarios", "mixed"),
         ("policies", "es-counters"),
         ("layers", "stats"),
+        ("layers", "cache"),
         ("engines", "libaio"),
     ] {
         let out = results(&["list", what]);

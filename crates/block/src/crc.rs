@@ -70,7 +70,12 @@ fn run(tables: &Tables, bytes: &[u8]) -> u32 {
     !crc
 }
 
-pub(crate) fn crc32c(bytes: &[u8]) -> u32 {
+/// The CRC32C (Castagnoli) of some bytes, as `verify` keeps it for each block.
+///
+/// ```
+/// assert_eq!(cairn_block::crc32c(b"123456789"), 0xe306_9283);
+/// ```
+pub fn crc32c(bytes: &[u8]) -> u32 {
     run(&CASTAGNOLI_TABLES, bytes)
 }
 

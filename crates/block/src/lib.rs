@@ -1,6 +1,7 @@
 #![doc = include_str!("../README.md")]
 #![forbid(unsafe_code)]
 
+pub mod asymmetric;
 mod caps;
 pub mod check;
 #[cfg(feature = "contract")]
@@ -24,6 +25,7 @@ pub mod spec;
 mod stats;
 
 pub use caps::{Caps, ReqFlags};
+pub use crc::crc32c;
 pub use device::{BlockDevice, Device, MappedRegion};
 pub use error::{Error, Op, Result};
 pub use explain::{Ended, Explain, Level};
@@ -46,7 +48,7 @@ pub use layer::rate::{Rate, RateLimits};
 pub use layer::readonly::ReadOnly;
 pub use layer::retry::Retry;
 pub use layer::spread::Spread;
-pub use layer::stats::{StatsLayer, StatsSnapshot};
+pub use layer::stats::{StatsCounts, StatsLayer, StatsSnapshot};
 pub use layer::switch::{Drained, Switch, SwitchError, SwitchWorker};
 pub use layer::verify::Verify;
 pub use layer::window::Window;

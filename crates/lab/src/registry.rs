@@ -49,6 +49,7 @@ impl Default for Registry {
         let mut blocks = cairn_block::Registry::new();
         cairn_ramdisk::register(&mut blocks);
         cairn_nbd::register(&mut blocks);
+        cairn_buffer::register(&mut blocks);
         Self {
             blocks,
             policies: Vec::new(),
@@ -313,6 +314,29 @@ mod tests {
             ]
         );
         assert_eq!(all[3].arms, BATCHES.map(|b| b.to_string()));
+    }
+
+    #[test]
+    fn stacks_know_the_ramdisk_and_the_cache() {
+        let registry = Registry::default();
+        let names: Vec<_> = registry.layers().into_iter().map(|l| l.name).collect();
+        assert!(
+            ["ram", "cache", "stats", "switch"]
+                .iter()
+                .all(|n| names.contains(&(*n).to_owned()))
+        );
+        let explained = registry
+            .block_registry()
+            .explain("cache/ram(64m)")
+            .unwrap()
+            .to_string();
+        assert!(explained.starts_with("cache"), "{explained}");
+        let wrong = registry
+            .block_registry()
+            .explain("cach/ram(64m)")
+            .unwrap_err()
+            .to_string();
+        assert!(wrong.contains("did you mean `cache`?"), "{wrong}");
     }
 
     #[test]

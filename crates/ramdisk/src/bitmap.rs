@@ -6,10 +6,15 @@
 //! the bitmap's line away from the other threads; that is sound because a bit is set again under the
 //! same range lock that clearing it needs, so no clear can come between look and return.
 
+use std::alloc::{Layout, alloc_zeroed};
+use std::io;
+use std::ptr;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Bytes in a page of the bitmap.
 pub(crate) const PAGE: u64 = 4096;
+/// The same, as the size of an array.
+pub(crate) const PAGE_BYTES: usize = 4096;
 
 const WORD: u64 = 64;
 
@@ -33,11 +38,13 @@ const fn mask(page: u64, end: u64) -> (u64, u64) {
 
 impl Bitmap {
     /// All clear, for `pages` pages. Memory is taken from the system as it is touched.
-    pub(crate) fn new(pages: u64) -> Self {
-        let n = usize::try_from(pages.div_ceil(WORD)).unwrap_or(usize::MAX);
-        Self {
-            words: atomic(vec![0; n].into_boxed_slice()),
-        }
+    ///
+    /// # Errors
+    /// `OutOfMemory`, also where a list would end the process.
+    pub(crate) fn new(pages: u64) -> io::Result<Self> {
+        Ok(Self {
+            words: zeroed(pages.div_ceil(WORD))?,
+        })
     }
 
     fn at(&self, page: u64) -> &AtomicU64 {
@@ -129,16 +136,26 @@ impl Bitmap {
     }
 }
 
-/// The same words, atomic. `vec![0; n]` is zeroed lazily by the system, a list of atomics is not.
-fn atomic(words: Box<[u64]>) -> Box<[AtomicU64]> {
-    const {
-        assert!(size_of::<u64>() == size_of::<AtomicU64>());
-        assert!(align_of::<u64>() == align_of::<AtomicU64>());
+/// Words that are zero. The system zeroes such memory as it is touched, so a long list costs nothing
+/// until it is used; `collect` would touch all of it, and end the process where there is not enough.
+pub(crate) fn zeroed(n: u64) -> io::Result<Box<[AtomicU64]>> {
+    let none = || io::Error::from(io::ErrorKind::OutOfMemory);
+    // At least one word: there is no memory of no size.
+    let n = usize::try_from(n.max(1)).map_err(|_| none())?;
+    let layout = Layout::array::<AtomicU64>(n).map_err(|_| none())?;
+    #[expect(
+        clippy::cast_ptr_alignment,
+        reason = "the layout asked for the alignment of a word"
+    )]
+    // SAFETY: the layout is that of at least one word, so it is not empty.
+    let words = unsafe { alloc_zeroed(layout) }.cast::<AtomicU64>();
+    if words.is_null() {
+        return Err(none());
     }
-    let raw = Box::into_raw(words) as *mut [AtomicU64];
-    // SAFETY: the box was just given up and is taken over once; u64 and AtomicU64 have the same
-    // representation, and the same size and alignment as the assertion above proves.
-    unsafe { Box::from_raw(raw) }
+    let words = ptr::slice_from_raw_parts_mut(words, n);
+    // SAFETY: the memory comes from the global allocator with the layout of this very slice, belongs to
+    // nobody else, and all-zero bytes are a valid AtomicU64.
+    Ok(unsafe { Box::from_raw(words) })
 }
 
 #[cfg(test)]
@@ -153,7 +170,7 @@ mod tests {
     proptest! {
         #[test]
         fn like_a_list_of_bools(ops in prop::collection::vec((0_u8..3, 0_usize..300, 0_usize..300), 1..60)) {
-            let map = Bitmap::new(300);
+            let map = Bitmap::new(300).unwrap();
             let mut model = vec![false; 300];
             for (op, a, b) in ops {
                 let (a, b) = (a.min(b), a.max(b));
@@ -175,7 +192,7 @@ mod tests {
                 }
                 prop_assert_eq!(map.count(first, end), ones(&model[a..b]));
                 prop_assert_eq!(
-                    map.count_clear_in_both(&Bitmap::new(300), first, end),
+                    map.count_clear_in_both(&Bitmap::new(300).unwrap(), first, end),
                     end - first - map.count(first, end)
                 );
                 let mut at = 0;
@@ -189,5 +206,14 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn more_than_there_is_is_an_error() {
+        for pages in [u64::MAX, 1 << 60, 1 << 50] {
+            let e = Bitmap::new(pages).err().unwrap();
+            assert_eq!(e.kind(), io::ErrorKind::OutOfMemory);
+        }
+        assert!(!Bitmap::new(0).unwrap().test(0));
     }
 }

@@ -27,21 +27,22 @@ impl Ram {
             let _alone = self.stripes.own(at);
             self.still_inside(op, at, n)?;
             let size = self.len.load(std::sync::atomic::Ordering::Relaxed);
-            self.clear_region(at, n, size);
+            self.clear_region(at, n, size)?;
         }
         Ok(())
     }
 
     /// After the size went down from `old` to `new`: nothing of the tail may show again.
-    pub(crate) fn clear_beyond(&self, new: u64, old: u64) {
+    pub(crate) fn clear_beyond(&self, new: u64, old: u64) -> Result<()> {
         for (at, n) in regions(new, old - new) {
             let _alone = self.stripes.own(at);
-            self.clear_region(at, n, old);
+            self.clear_region(at, n, old)?;
         }
+        Ok(())
     }
 
     /// The region's lock is held alone, and the range lies inside it.
-    fn clear_region(&self, off: u64, len: u64, size: u64) {
+    fn clear_region(&self, off: u64, len: u64, size: u64) -> Result<()> {
         let end = off + len;
         let first = off.div_ceil(PAGE);
         // The last page of the device may be a partial one, and is then cleared as a whole.
@@ -53,80 +54,99 @@ impl Ram {
         if first >= last {
             // At most the end of one page and the beginning of the next.
             let border = (first * PAGE).clamp(off, end);
-            self.zero_part(off, border);
-            self.zero_part(border, end);
-            return;
+            self.zero_part(off, border)?;
+            return self.zero_part(border, end);
         }
-        self.zero_part(off, first * PAGE);
-        self.zero_part(last * PAGE, end);
-        self.clear_pages(first, last);
+        self.zero_part(off, first * PAGE)?;
+        self.zero_part(last * PAGE, end)?;
+        self.clear_pages(first, last)
     }
 
     /// Zeroes a part of one page, which stays allocated.
-    fn zero_part(&self, from: u64, to: u64) {
+    fn zero_part(&self, from: u64, to: u64) -> Result<()> {
         if from < to && self.bits.test(from / PAGE) {
-            self.store.zero(from, to - from);
+            self.zero(from, to - from)?;
         }
+        Ok(())
     }
 
-    fn clear_pages(&self, first: u64, end: u64) {
+    fn clear_pages(&self, first: u64, end: u64) -> Result<()> {
         if !self.store.frees() {
-            self.zero_runs(first, end);
-            self.space.release(self.bits.clear(first, end));
-            return;
+            self.zero_runs(first, end)?;
+            self.space.release(self.clear_bits(first, end));
+            return Ok(());
         }
         if end - first >= self.shortest_run() {
-            self.free_run(first, end);
-            return;
+            return self.free_run(first, end);
         }
         let before = self.waiting_in_region(first);
         // Zeroed before the bits are cleared: who sees a clear bit may count on zeros behind it.
-        self.zero_runs(first, end);
+        self.zero_runs(first, end)?;
         let mut page = first;
         while page < end {
             let (data, next) = self.bits.run(page, end);
             if data {
                 self.waiting.set_all(page, next);
-                self.space.wait(self.bits.clear(page, next));
+                self.space.wait(self.clear_bits(page, next));
             }
             page = next;
         }
         let after = self.waiting_in_region(first);
         if self.space.pending() > MOST_WAITING {
-            self.sweep(first, 1);
+            self.sweep(first, 1)
         } else if before / SWEEP != after / SWEEP {
-            self.sweep(first, self.shortest_run());
+            self.sweep(first, self.shortest_run())
+        } else {
+            Ok(())
         }
+    }
+
+    /// Clears bits; where pages have locks, each under its own, so that who reads a page finds its bit
+    /// and its bytes in step.
+    fn clear_bits(&self, first: u64, end: u64) -> u64 {
+        let Some(guards) = &self.guards else {
+            return self.bits.clear(first, end);
+        };
+        (first..end)
+            .map(|page| {
+                let _alone = guards.own(page);
+                self.bits.clear(page, page + 1)
+            })
+            .sum()
     }
 
     fn shortest_run(&self) -> u64 {
         if self.config.huge { HUGE_RUN } else { RUN }
     }
 
-    fn zero_runs(&self, first: u64, end: u64) {
+    fn zero_runs(&self, first: u64, end: u64) -> Result<()> {
         let mut page = first;
         while page < end {
             let (data, next) = self.bits.run(page, end);
             if data {
                 // The bytes of the last page behind the end of the device are zero anyway.
-                self.store.zero(page * PAGE, (next - page) * PAGE);
+                self.zero(page * PAGE, (next - page) * PAGE)?;
             }
             page = next;
         }
+        Ok(())
     }
 
     /// Frees a run of pages, whatever they hold.
-    fn free_run(&self, first: u64, end: u64) {
-        let data = self.bits.clear(first, end);
+    fn free_run(&self, first: u64, end: u64) -> Result<()> {
+        let data = self.clear_bits(first, end);
         let waiting = self.waiting.clear(first, end);
         if data + waiting == 0 {
-            return;
+            return Ok(());
         }
-        if self.store.free(first * PAGE, (end - first) * PAGE) {
-            self.counts.freed_bytes().add((data + waiting) * PAGE);
-        }
+        let off = first * PAGE;
+        let freed = self.store.free(off, (end - first) * PAGE);
         self.space.unwait(waiting);
         self.space.release(data + waiting);
+        if freed.map_err(|e| Error::io(off, e))? {
+            self.counts.freed_bytes().add((data + waiting) * PAGE);
+        }
+        Ok(())
     }
 
     fn region_of(&self, page: u64) -> (u64, u64) {
@@ -142,25 +162,27 @@ impl Ram {
 
     /// Frees the waiting pages of a region that lie in clear runs of at least `shortest` pages. The
     /// region's lock is held alone, so a clear bit stays clear.
-    fn sweep(&self, page: u64, shortest: u64) {
+    fn sweep(&self, page: u64, shortest: u64) -> Result<()> {
         let (mut page, end) = self.region_of(page);
         while page < end {
             let (data, next) = self.bits.run(page, end);
             if !data && next - page >= shortest && self.waiting.count(page, next) > 0 {
-                self.free_run(page, next);
+                self.free_run(page, next)?;
             }
             page = next;
         }
+        Ok(())
     }
 
     /// Frees everything that waits, for a write that finds the limit reached.
-    pub(crate) fn free_waiting(&self) {
+    pub(crate) fn free_waiting(&self) -> Result<()> {
         for (at, _) in regions(0, self.config.max) {
             if self.waiting_in_region(at / PAGE) > 0 {
                 let _alone = self.stripes.own(at);
-                self.sweep(at / PAGE, 1);
+                self.sweep(at / PAGE, 1)?;
             }
         }
+        Ok(())
     }
 
     pub(crate) fn write_zeroes_checked(&self, off: u64, len: u64, flags: ReqFlags) -> Result<()> {
@@ -177,13 +199,16 @@ impl Ram {
             let mut reserved = self.claim(first, end);
             if reserved.is_none() && self.space.pending() > 0 {
                 drop(alone.take());
-                self.free_waiting();
+                self.free_waiting()?;
                 alone = Some(self.stripes.own(at));
                 self.still_inside(Op::WriteZeroes, at, n)?;
                 reserved = self.claim(first, end);
             }
             let reserved = reserved.ok_or_else(|| self.no_space(at))?;
-            self.store.zero(at, n);
+            if let Err(e) = self.ask(first, end).and_then(|()| self.zero(at, n)) {
+                self.space.settle(reserved, 0);
+                return Err(e);
+            }
             let used = self.commit(first, end);
             self.space.settle(reserved, used);
             drop(alone);

@@ -1,7 +1,5 @@
 //! What a ramdisk is asked to be.
 
-use std::fmt;
-use std::io;
 use std::path::PathBuf;
 
 use cairn_block::check;
@@ -9,6 +7,7 @@ use cairn_block::spec::units::{human_size, print_size};
 use cairn_block::{DeviceInfo, Node};
 
 use crate::bitmap::PAGE;
+use crate::error::RamError;
 use crate::memory;
 
 /// Where the bytes live.
@@ -20,13 +19,78 @@ pub enum Backing {
     Memfd,
     /// Private memory of the process.
     Anonymous,
-    /// A file on disk, mapped. Truncating it from outside kills the process.
+    /// A file on disk.
     File {
         /// The file; it is made if it does not exist.
         path: PathBuf,
         /// Whether space is taken as it is written, instead of all at once.
         sparse: bool,
+        /// How its bytes are reached.
+        io: FileIo,
     },
+    /// Memory of the pool of huge pages. What was taken is kept: discard zeroes.
+    HugeTlb {
+        /// Size of a page.
+        page: HugePage,
+    },
+}
+
+/// How the bytes of a file are reached.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub enum FileIo {
+    /// Through a mapping: as fast as memory. Truncating the file from outside kills the process.
+    #[default]
+    Mapped,
+    /// By `pread` and `pwrite`: one to two microseconds more for each request, and a truncated file is
+    /// an error.
+    Pread,
+}
+
+/// Sizes of pages in pools of huge pages.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub enum HugePage {
+    /// 2 MiB.
+    #[default]
+    Mega2,
+    /// 1 GiB.
+    Giga1,
+}
+
+impl HugePage {
+    /// Bytes in a page.
+    pub const fn bytes(self) -> u64 {
+        match self {
+            Self::Mega2 => 2 << 20,
+            Self::Giga1 => 1 << 30,
+        }
+    }
+}
+
+/// What the device holds at the start.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub enum Fill {
+    /// Zeros, or what the file holds.
+    #[default]
+    Empty,
+    /// Bytes that depend on the seed and their place alone.
+    Seed(u64),
+    /// A text over and over.
+    Pattern(String),
+    /// What an image holds; its holes stay holes.
+    Image(PathBuf),
+}
+
+/// The memory nodes that the pages come from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Numa {
+    /// One node.
+    Node(u32),
+    /// All in turn.
+    Interleave,
 }
 
 /// How much memory is taken at the start.
@@ -52,6 +116,10 @@ pub enum Reserve {
 /// # Ok::<(), cairn_ramdisk::RamError>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "settings that are on or off, each on its own"
+)]
 pub struct RamConfig {
     pub(crate) size: u64,
     pub(crate) max: u64,
@@ -61,6 +129,11 @@ pub struct RamConfig {
     pub(crate) reserve: Reserve,
     pub(crate) limit: Option<u64>,
     pub(crate) huge: bool,
+    pub(crate) fill: Fill,
+    pub(crate) numa: Option<Numa>,
+    pub(crate) atomic: bool,
+    pub(crate) checksum: bool,
+    pub(crate) shrinkable: bool,
     pub(crate) read_only: bool,
     pub(crate) force: bool,
     pub(crate) id: Option<Box<str>>,
@@ -78,6 +151,11 @@ impl RamConfig {
             reserve: Reserve::Lazy,
             limit: None,
             huge: false,
+            fill: Fill::Empty,
+            numa: None,
+            atomic: false,
+            checksum: false,
+            shrinkable: false,
             read_only: false,
             force: false,
             id: None,
@@ -130,6 +208,42 @@ impl RamConfig {
     #[must_use]
     pub const fn huge(mut self, yes: bool) -> Self {
         self.huge = yes;
+        self
+    }
+
+    /// What it holds at the start.
+    #[must_use]
+    pub fn fill(mut self, fill: Fill) -> Self {
+        self.fill = fill;
+        self
+    }
+
+    /// The memory nodes its pages come from.
+    #[must_use]
+    pub const fn numa(mut self, numa: Numa) -> Self {
+        self.numa = Some(numa);
+        self
+    }
+
+    /// Makes reads and writes of an aligned 4 KiB atomic: a reader that races a writer sees the old
+    /// block or the new one. Costs a lock for each block.
+    #[must_use]
+    pub const fn atomic(mut self, yes: bool) -> Self {
+        self.atomic = yes;
+        self
+    }
+
+    /// Keeps a CRC32C of each 4 KiB and checks it at each read. Makes blocks atomic too.
+    #[must_use]
+    pub const fn checksum(mut self, yes: bool) -> Self {
+        self.checksum = yes;
+        self
+    }
+
+    /// Gives up the seal that keeps others from cutting the memory file: whoever does kills the process.
+    #[must_use]
+    pub const fn shrinkable(mut self, yes: bool) -> Self {
+        self.shrinkable = yes;
         self
     }
 
@@ -206,6 +320,42 @@ impl RamConfig {
         {
             return wrong("limit", format!("{limit}: the smallest is one page, 4k"));
         }
+        let all = matches!(self.fill, Fill::Seed(_) | Fill::Pattern(_));
+        if let Some(limit) = self.limit
+            && all
+            && limit < self.size
+        {
+            return wrong(
+                "limit",
+                format!(
+                    "{} is less than the {} that are filled: leave it out",
+                    print_size(limit),
+                    print_size(self.size)
+                ),
+            );
+        }
+        if matches!(&self.fill, Fill::Pattern(text) if text.is_empty()) {
+            return wrong("pattern", "a pattern of no bytes: give some".to_owned());
+        }
+        if matches!(self.backing, Backing::HugeTlb { .. }) && self.huge {
+            return wrong(
+                "huge",
+                "thp is for memory of small pages: with backing=hugetlb give 2m or 1g".to_owned(),
+            );
+        }
+        if self.limit.is_some() && matches!(self.backing, Backing::HugeTlb { .. }) {
+            return wrong(
+                "limit",
+                "huge pages are reserved at the start: leave it out".to_owned(),
+            );
+        }
+        let unmapped = self.unmapped();
+        if unmapped && (self.reserve != Reserve::Lazy || self.huge || self.numa.is_some()) {
+            return wrong(
+                "io",
+                "pread maps nothing: leave out `reserve`, `huge` and `numa`".to_owned(),
+            );
+        }
         if self.limit.is_some() && self.reserve != Reserve::Lazy {
             return wrong(
                 "limit",
@@ -215,7 +365,36 @@ impl RamConfig {
         self.fits()
     }
 
+    /// Whether no byte is reached through a mapping.
+    pub(crate) const fn unmapped(&self) -> bool {
+        matches!(
+            self.backing,
+            Backing::File {
+                io: FileIo::Pread,
+                ..
+            }
+        )
+    }
+
+    /// Whether each page has a lock.
+    pub(crate) const fn guarded(&self) -> bool {
+        self.atomic || self.checksum
+    }
+
     fn fits(&self) -> Result<(), RamError> {
+        if let Backing::HugeTlb { page } = self.backing {
+            let need = self.max.div_ceil(page.bytes());
+            let free = memory::free_huge_pages(page.bytes());
+            return if need > free {
+                Err(RamError::HugePages {
+                    page: page.bytes(),
+                    need,
+                    free,
+                })
+            } else {
+                Ok(())
+            };
+        }
         let memory = !matches!(self.backing, Backing::File { .. });
         if self.force || !memory {
             return Ok(());
@@ -249,11 +428,21 @@ impl RamConfig {
         match &self.backing {
             Backing::Memfd => {}
             Backing::Anonymous => node = node.arg("backing", "anon"),
-            Backing::File { path, sparse } => {
+            Backing::File { path, sparse, io } => {
                 node = node
                     .arg("backing", "file")
                     .arg("path", path.display())
-                    .opt_arg("sparse", sparse.then_some(1));
+                    .opt_arg("sparse", sparse.then_some(1))
+                    .opt_arg("io", (*io == FileIo::Pread).then_some("pread"));
+            }
+            Backing::HugeTlb { page } => {
+                node = node.arg("backing", "hugetlb").opt_arg(
+                    "huge",
+                    match page {
+                        HugePage::Mega2 => None,
+                        HugePage::Giga1 => Some("1g"),
+                    },
+                );
             }
         }
         let reserve = match self.reserve {
@@ -265,80 +454,39 @@ impl RamConfig {
             .opt_arg("reserve", reserve)
             .opt_arg("limit", self.limit.map(print_size))
             .opt_arg("max", (self.max != self.size).then(|| print_size(self.max)))
+            .opt_arg(
+                "numa",
+                self.numa.map(|n| match n {
+                    Numa::Node(n) => n.to_string(),
+                    Numa::Interleave => "interleave".to_owned(),
+                }),
+            )
+            .opt_arg(
+                "seed",
+                match &self.fill {
+                    Fill::Seed(seed) => Some(seed),
+                    _ => None,
+                },
+            )
+            .opt_arg(
+                "pattern",
+                match &self.fill {
+                    Fill::Pattern(text) => Some(text),
+                    _ => None,
+                },
+            )
+            .opt_arg(
+                "load",
+                match &self.fill {
+                    Fill::Image(path) => Some(path.display()),
+                    _ => None,
+                },
+            )
+            .opt_arg("atomic", self.atomic.then_some("4k"))
+            .opt_arg("checksum", self.checksum.then_some(1))
+            .opt_arg("shrinkable", self.shrinkable.then_some(1))
             .opt_arg("readonly", self.read_only.then_some(1))
             .opt_arg("force", self.force.then_some(1))
             .with_id(self.id.as_deref())
-    }
-}
-
-/// Why a ramdisk could not be made.
-#[derive(Debug)]
-#[non_exhaustive]
-pub enum RamError {
-    /// A setting is wrong.
-    Config {
-        /// The parameter.
-        key: &'static str,
-        /// What is wrong and what would be right.
-        why: String,
-    },
-    /// It could grow past what there is, and the kernel would kill somebody.
-    TooLarge {
-        /// Bytes it may come to use.
-        need: u64,
-        /// Bytes there are.
-        available: u64,
-        /// What was measured.
-        what: &'static str,
-        /// Whether a limit was given.
-        limited: bool,
-    },
-    /// The system refused.
-    System {
-        /// What was tried.
-        what: String,
-        /// What the system said.
-        source: io::Error,
-    },
-}
-
-impl RamError {
-    pub(crate) fn system(what: impl Into<String>) -> impl FnOnce(io::Error) -> Self {
-        let what = what.into();
-        move |source| Self::System { what, source }
-    }
-}
-
-impl fmt::Display for RamError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Config { key, why } => write!(f, "`{key}`: {why}"),
-            Self::TooLarge {
-                need,
-                available,
-                what,
-                limited,
-            } => {
-                write!(
-                    f,
-                    "{need} bytes may come to be used, and {what} is {available} bytes: "
-                )?;
-                if *limited {
-                    f.write_str("give a smaller limit, or force=1")
-                } else {
-                    f.write_str("give limit=SIZE to cap what may be used, or force=1")
-                }
-            }
-            Self::System { what, source } => write!(f, "{what}: {source}"),
-        }
-    }
-}
-
-impl std::error::Error for RamError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            Self::System { source, .. } => Some(source),
-            _ => None,
-        }
     }
 }

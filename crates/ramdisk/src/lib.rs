@@ -1,9 +1,12 @@
 #![doc = include_str!("../README.md")]
 
-#[expect(unsafe_code, reason = "zeroed words become atomic ones")]
+#[expect(unsafe_code, reason = "zeroed memory becomes atomic words")]
 mod bitmap;
 mod clear;
 mod config;
+mod error;
+mod fill;
+mod guard;
 #[expect(
     unsafe_code,
     reason = "bytes are copied to and from memory that others use too"
@@ -13,10 +16,13 @@ mod mapped;
 mod memory;
 mod ram;
 mod register;
+mod save;
 mod space;
 mod store;
 mod stripes;
+mod thread;
 
-pub use config::{Backing, RamConfig, RamError, Reserve};
+pub use config::{Backing, FileIo, Fill, HugePage, Numa, RamConfig, Reserve};
+pub use error::RamError;
 pub use ram::Ram;
 pub use register::register;

@@ -9,6 +9,15 @@ use std::ptr;
 
 use memmap2::{Advice, MmapOptions, MmapRaw, UncheckedAdvice};
 
+/// How pages are placed on memory nodes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Bind {
+    /// On the nodes given only.
+    Only,
+    /// On the nodes given, in turn.
+    Interleave,
+}
+
 /// A mapping of a whole device.
 pub(crate) struct Mapping {
     raw: MmapRaw,
@@ -22,6 +31,15 @@ impl Mapping {
             .no_reserve_swap()
             .map_raw(file)?;
         Self::set_up(raw)
+    }
+
+    /// Maps `len` bytes of a file of huge pages, which are taken from the pool now: no later access can
+    /// find it empty.
+    pub(crate) fn of_huge_pages<F: memmap2::MmapAsRawDesc>(
+        file: F,
+        len: usize,
+    ) -> io::Result<Self> {
+        Self::set_up(MmapOptions::new().len(len).map_raw(file)?)
     }
 
     /// Maps `len` bytes of private memory.
@@ -94,6 +112,31 @@ impl Mapping {
     /// Asks for huge pages.
     pub(crate) fn want_huge(&self) -> io::Result<()> {
         self.raw.advise(Advice::HugePage)
+    }
+
+    /// Takes pages that are touched from now on from these nodes, a bit each.
+    pub(crate) fn bind(&self, mode: Bind, nodes: &[u64; 16]) -> io::Result<()> {
+        // SAFETY: mbind(2) changes where later pages come from and no byte; address and length are those
+        // of the live mapping, and the mask is as long as is said.
+        let done = unsafe {
+            libc::syscall(
+                libc::SYS_mbind,
+                self.raw.as_mut_ptr(),
+                self.raw.len(),
+                match mode {
+                    Bind::Only => libc::MPOL_BIND,
+                    Bind::Interleave => libc::MPOL_INTERLEAVE,
+                },
+                nodes.as_ptr(),
+                nodes.len() * 64,
+                0,
+            )
+        };
+        if done == 0 {
+            Ok(())
+        } else {
+            Err(io::Error::last_os_error())
+        }
     }
 
     /// Keeps the pages in memory.

@@ -17,8 +17,7 @@ fn outside(e: &Error) -> io::Error {
 impl MappedRegion for Ram {
     fn copy_out(&self, off: u64, to: &mut [u8]) -> Result<()> {
         check::request(&self.info_now(), Op::Read, off, to.len() as u64)?;
-        self.read_slice(off, to);
-        Ok(())
+        self.read_slice(off, to)
     }
 
     fn copy_in(&self, off: u64, from: &[u8]) -> Result<()> {

@@ -34,6 +34,18 @@ pub(crate) fn available() -> Option<Available> {
     }
 }
 
+/// Free pages in the pool of huge pages of this size; none where there is no such pool.
+pub(crate) fn free_huge_pages(bytes: u64) -> u64 {
+    let file = format!(
+        "/sys/kernel/mm/hugepages/hugepages-{}kB/free_hugepages",
+        bytes / 1024
+    );
+    fs::read_to_string(file)
+        .ok()
+        .and_then(|text| text.trim().parse().ok())
+        .unwrap_or(0)
+}
+
 fn mem_available(meminfo: &str) -> Option<u64> {
     let line = meminfo
         .lines()

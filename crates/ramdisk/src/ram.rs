@@ -10,8 +10,10 @@ use cairn_block::{
     ReqFlags, Result, Stats, check,
 };
 
-use crate::bitmap::{Bitmap, PAGE};
-use crate::config::{Backing, RamConfig, RamError, Reserve};
+use crate::bitmap::{Bitmap, PAGE, PAGE_BYTES};
+use crate::config::{Backing, Fill, RamConfig, Reserve};
+use crate::error::RamError;
+use crate::guard::Guards;
 use crate::memory;
 use crate::space::Space;
 use crate::store::Store;
@@ -52,6 +54,8 @@ pub struct Ram {
     pub(crate) waiting: Bitmap,
     pub(crate) stripes: Stripes,
     pub(crate) space: Space,
+    /// A lock for each page, where that was asked for.
+    pub(crate) guards: Option<Guards>,
     pub(crate) counts: RamCounts,
     /// One resize at a time.
     resizing: Mutex<()>,
@@ -63,6 +67,21 @@ pub(crate) const fn pages(off: u64, len: u64) -> (u64, u64) {
     (off / PAGE, (off + len).div_ceil(PAGE))
 }
 
+/// The parts of a range by page: number, first byte within, bytes.
+fn page_parts(off: u64, len: usize) -> impl Iterator<Item = (u64, usize, usize)> {
+    let end = off + len as u64;
+    let mut at = off;
+    std::iter::from_fn(move || {
+        (at < end).then(|| {
+            let (page, within) = (at / PAGE, at % PAGE);
+            let n = (PAGE - within).min(end - at);
+            at += n;
+            #[expect(clippy::cast_possible_truncation, reason = "both are at most a page")]
+            (page, within as usize, n as usize)
+        })
+    })
+}
+
 impl Ram {
     /// Makes a device.
     ///
@@ -70,7 +89,9 @@ impl Ram {
     /// A wrong setting, a size that memory cannot hold, or what the system refuses.
     pub fn new(config: RamConfig) -> Result<Self, RamError> {
         config.check()?;
-        let bits = Bitmap::new(config.max.div_ceil(PAGE));
+        let count = config.max.div_ceil(PAGE);
+        let no_room = || RamError::system(format!("the bookkeeping of {count} pages"));
+        let bits = Bitmap::new(count).map_err(no_room())?;
         let store = Store::new(&config, &bits)?;
         let huge = config.huge && store.want_huge();
         let locked = store.reserve(&config)?;
@@ -83,20 +104,44 @@ impl Ram {
             });
         }
         space.settle(known, known);
-        Ok(Self {
+        let guards = config
+            .guarded()
+            .then(|| Guards::new(count, config.checksum))
+            .transpose()
+            .map_err(no_room())?;
+        let ram = Self {
             info: config.info(),
             len: AtomicU64::new(config.size),
             store,
             bits,
-            waiting: Bitmap::new(config.max.div_ceil(PAGE)),
+            waiting: Bitmap::new(count).map_err(no_room())?,
             stripes: Stripes::new(config.max),
             space,
+            guards,
             counts: RamCounts::new(),
             resizing: Mutex::new(()),
             locked,
             huge,
             config,
-        })
+        };
+        ram.know_sums()?;
+        crate::fill::fill(&ram, &ram.config)?;
+        Ok(ram)
+    }
+
+    /// Takes the checksums of what a file holds already.
+    fn know_sums(&self) -> Result<(), RamError> {
+        let Some(guards) = self.guards.as_ref().filter(|g| g.sums()) else {
+            return Ok(());
+        };
+        let mut bytes = [0; PAGE_BYTES];
+        for page in (0..self.config.size.div_ceil(PAGE)).filter(|p| self.bits.test(*p)) {
+            self.store
+                .copy_out(page * PAGE, &mut bytes)
+                .map_err(RamError::system("the file cannot be read"))?;
+            guards.keep(page, &bytes);
+        }
+        Ok(())
     }
 
     /// Makes a device of `len` bytes with everything else as [`RamConfig::new`] has it.
@@ -119,16 +164,43 @@ impl Ram {
         all
     }
 
+    /// Whether its pages are huge ones, as far as the system was willing.
+    const fn huge_pages(&self) -> bool {
+        self.huge || matches!(self.config.backing, Backing::HugeTlb { .. })
+    }
+
     /// Bytes that hold data.
     pub fn allocated(&self) -> u64 {
         self.space.allocated_bytes()
     }
 
+    pub(crate) fn len_now(&self) -> u64 {
+        self.len.load(Ordering::Relaxed)
+    }
+
     #[inline]
     pub(crate) fn info_now(&self) -> DeviceInfo {
         let mut info = self.info;
-        info.len = self.len.load(Ordering::Relaxed);
+        info.len = self.len_now();
         info
+    }
+
+    /// Calls `each` with the first and the end byte of every run of pages that hold data.
+    pub(crate) fn each_run(
+        &self,
+        len: u64,
+        mut each: impl FnMut(u64, u64) -> Result<()>,
+    ) -> Result<()> {
+        let last = len.div_ceil(PAGE);
+        let mut page = 0;
+        while page < last {
+            let (data, next) = self.bits.run(page, last);
+            if data {
+                each(page * PAGE, (next * PAGE).min(len))?;
+            }
+            page = next;
+        }
+        Ok(())
     }
 
     pub(crate) const fn fixed_caps() -> Caps {
@@ -147,9 +219,17 @@ impl Ram {
     pub(crate) fn caps_of(config: &RamConfig) -> Caps {
         let mut caps = Self::fixed_caps() | Caps::RESIZE;
         let kept = config.reserve != Reserve::Lazy
-            || matches!(config.backing, Backing::File { sparse: false, .. });
+            || matches!(
+                config.backing,
+                Backing::File { sparse: false, .. } | Backing::HugeTlb { .. }
+            );
         caps.set(Caps::FAST_ZERO, !kept);
-        caps.set(Caps::ZCOPY, config.backing != Backing::Anonymous);
+        // What goes straight to a file or a socket passes the locks of pages by, and the kernel may
+        // not send pages of the pool.
+        let straight = !config.guarded()
+            && !config.unmapped()
+            && !matches!(config.backing, Backing::Anonymous | Backing::HugeTlb { .. });
+        caps.set(Caps::ZCOPY, straight);
         if config.read_only {
             caps -= Caps::WRITE
                 | Caps::DISCARD
@@ -164,7 +244,10 @@ impl Ram {
 
     /// Copies out; the range was checked.
     #[inline]
-    pub(crate) fn read_slice(&self, mut off: u64, mut to: &mut [u8]) {
+    pub(crate) fn read_slice(&self, mut off: u64, mut to: &mut [u8]) -> Result<()> {
+        if let Some(guards) = &self.guards {
+            return self.read_guarded(guards, off, to);
+        }
         let end = off + to.len() as u64;
         let last = end.div_ceil(PAGE);
         while off < end {
@@ -173,7 +256,9 @@ impl Ram {
             let n = ((next * PAGE).min(end) - off) as usize;
             let (part, rest) = to.split_at_mut(n);
             if data {
-                self.store.copy_out(off, part);
+                self.store
+                    .copy_out(off, part)
+                    .map_err(|e| Error::io(off, e))?;
             } else {
                 // Reading a hole through a shared mapping would allocate it.
                 part.fill(0);
@@ -182,6 +267,79 @@ impl Ram {
             to = rest;
             off += n as u64;
         }
+        Ok(())
+    }
+
+    #[cold]
+    fn read_guarded(&self, guards: &Guards, off: u64, to: &mut [u8]) -> Result<()> {
+        let mut rest = to;
+        for (page, within, n) in page_parts(off, rest.len()) {
+            let (part, later) = rest.split_at_mut(n);
+            let _shared = guards.share(page);
+            let start = page * PAGE;
+            let fail = |e| Error::io(start, e);
+            if !self.bits.test(page) {
+                part.fill(0);
+                self.counts.zero_page_reads().inc();
+            } else if guards.sums() {
+                let mut whole = [0; PAGE_BYTES];
+                self.store.copy_out(start, &mut whole).map_err(fail)?;
+                if let Some((kept, now)) = guards.differs(page, &whole) {
+                    let why = format!(
+                        "the 4096 bytes at {start} have the checksum {now:08x}, they were written with {kept:08x}"
+                    );
+                    return Err(fail(io::Error::new(io::ErrorKind::InvalidData, why)));
+                }
+                part.copy_from_slice(whole.get(within..within + n).unwrap_or_default());
+            } else {
+                self.store
+                    .copy_out(start + within as u64, part)
+                    .map_err(fail)?;
+            }
+            rest = later;
+        }
+        Ok(())
+    }
+
+    /// Copies into pages that the caller has a share of.
+    #[inline]
+    fn copy_in(&self, off: u64, from: &[u8]) -> Result<()> {
+        let Some(guards) = &self.guards else {
+            return self.store.copy_in(off, from).map_err(|e| Error::io(off, e));
+        };
+        let mut rest = from;
+        for (page, within, n) in page_parts(off, from.len()) {
+            let (part, later) = rest.split_at(n);
+            let start = page * PAGE;
+            let fail = |e| Error::io(start, e);
+            let _alone = guards.own(page);
+            self.store
+                .copy_in(start + within as u64, part)
+                .map_err(fail)?;
+            if guards.sums() {
+                let mut whole = [0; PAGE_BYTES];
+                self.store.copy_out(start, &mut whole).map_err(fail)?;
+                guards.keep(page, &whole);
+            }
+            rest = later;
+        }
+        Ok(())
+    }
+
+    /// Zeroes pages, or parts of them, that the caller holds alone.
+    pub(crate) fn zero(&self, off: u64, len: u64) -> Result<()> {
+        if self.guards.is_none() {
+            return self.store.zero(off, len).map_err(|e| Error::io(off, e));
+        }
+        let (mut at, end) = (off, off + len);
+        while at < end {
+            let n = PAGE.min(end - at);
+            let zeros = [0; PAGE_BYTES];
+            #[expect(clippy::cast_possible_truncation, reason = "at most a page")]
+            self.copy_in(at, zeros.get(..n as usize).unwrap_or_default())?;
+            at += n;
+        }
+        Ok(())
     }
 
     /// Copies in; the range was checked against the size of a moment ago.
@@ -200,13 +358,12 @@ impl Ram {
     fn write_region(&self, off: u64, from: &[u8]) -> Result<()> {
         let len = from.len() as u64;
         let (first, end) = pages(off, len);
-        let guard = self.stripes.share(off);
+        let share = self.stripes.share(off);
         self.still_inside(Op::Write, off, len)?;
         if self.bits.run(first, end) == (true, end) {
-            self.store.copy_in(off, from);
-            return Ok(());
+            return self.copy_in(off, from);
         }
-        drop(guard);
+        drop(share);
         self.write_new(off, from)
     }
 
@@ -217,23 +374,41 @@ impl Ram {
         let (first, end) = pages(off, len);
         let mut swept = false;
         loop {
-            let guard = self.stripes.share(off);
+            let share = self.stripes.share(off);
             self.still_inside(Op::Write, off, len)?;
-            let reserved = self.claim(first, end);
-            let Some(reserved) = reserved else {
-                drop(guard);
+            let Some(reserved) = self.claim(first, end) else {
+                drop(share);
                 if swept || self.space.pending() == 0 {
                     return Err(self.no_space(off));
                 }
-                self.free_waiting();
+                self.free_waiting()?;
                 swept = true;
                 continue;
             };
-            self.store.copy_in(off, from);
+            if let Err(e) = self.ask(first, end).and_then(|()| self.copy_in(off, from)) {
+                self.space.settle(reserved, 0);
+                return Err(e);
+            }
             let used = self.commit(first, end);
             self.space.settle(reserved, used);
             return Ok(());
         }
+    }
+
+    /// Takes space for the pages that hold nothing yet, where the backing wants to be asked.
+    pub(crate) fn ask(&self, first: u64, end: u64) -> Result<()> {
+        let mut page = first;
+        while page < end {
+            let (data, next) = self.bits.run(page, end);
+            if !data {
+                let off = page * PAGE;
+                self.store
+                    .ask(off, (next - page) * PAGE)
+                    .map_err(|e| Error::io(off, e))?;
+            }
+            page = next;
+        }
+        Ok(())
     }
 
     /// Takes the pages that are not resident from the limit, before they are touched.
@@ -324,7 +499,7 @@ impl BlockDevice for Ram {
         }
         let mut at = off;
         for buf in bufs {
-            self.read_slice(at, buf);
+            self.read_slice(at, buf)?;
             at += buf.len() as u64;
         }
         Ok(())
@@ -417,7 +592,7 @@ impl BlockDevice for Ram {
             // Every write re-checks the size under its region's lock, so after this store and the
             // locks that clearing takes nothing lands behind the end.
             self.len.store(new_len, Ordering::Relaxed);
-            self.clear_beyond(new_len, old);
+            self.clear_beyond(new_len, old)?;
         } else {
             self.len.store(new_len, Ordering::Relaxed);
         }
@@ -437,26 +612,23 @@ impl BlockDevice for Ram {
             Backing::File { .. } => Backing::Memfd,
             other => other,
         };
+        // The copy has its bytes from here, and takes them as it needs them.
+        config.fill = Fill::Empty;
         config.force = true;
         config.id = None;
         let mut copy = Self::new(config).map_err(|e| Error::io(0, io::Error::other(e)))?;
         copy.config.force = self.config.force;
-        let last = len.div_ceil(PAGE);
-        let mut page = 0;
         let mut buf = vec![0; 1 << 16];
-        while page < last {
-            let (data, next) = self.bits.run(page, last);
-            let mut at = page * PAGE;
-            let end = (next * PAGE).min(len);
-            while data && at < end {
+        self.each_run(len, |mut at, end| {
+            while at < end {
                 let n = usize::try_from(end - at).map_or(buf.len(), |n| n.min(buf.len()));
                 let part = buf.get_mut(..n).unwrap_or_default();
-                self.store.copy_out(at, part);
+                self.read_slice(at, part)?;
                 copy.write_slice(at, part)?;
                 at += n as u64;
             }
-            page = next;
-        }
+            Ok(())
+        })?;
         drop(all);
         Ok(Arc::new(copy))
     }
@@ -473,12 +645,13 @@ impl BlockDevice for Ram {
             .count("zero_page_reads", c.zero_page_reads)
             .count("flushes", c.flushes)
             .count("fua", c.fua)
-            .count("huge", u64::from(self.huge))
+            .count("huge", u64::from(self.huge_pages()))
+            .count("reserved", u64::from(self.config.reserve != Reserve::Lazy))
             .count("locked", u64::from(self.locked))
     }
 
     fn as_mapped(&self) -> Option<&dyn MappedRegion> {
-        self.store.file().is_some().then_some(self as _)
+        self.caps().contains(Caps::ZCOPY).then_some(self as _)
     }
 
     fn describe(&self) -> Node {

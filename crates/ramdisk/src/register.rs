@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use cairn_block::{Args, BuildError, Device, Param, ParamKind, Planned, Registry, Shape, Site};
 
-use crate::{Backing, Ram, RamConfig, RamError, Reserve};
+use crate::{Backing, FileIo, Fill, HugePage, Numa, Ram, RamConfig, RamError, Reserve};
 
 const PARAMS: &[Param] = &[
     Param::new("size", ParamKind::Size, "bytes it holds")
@@ -15,7 +15,7 @@ const PARAMS: &[Param] = &[
     Param::new("physical", ParamKind::Size, "physical block").or("4k"),
     Param::new(
         "backing",
-        ParamKind::Choice(&["memfd", "anon", "file"]),
+        ParamKind::Choice(&["memfd", "anon", "file", "hugetlb"]),
         "where the bytes live",
     )
     .or("memfd"),
@@ -27,9 +27,15 @@ const PARAMS: &[Param] = &[
     )
     .or("0"),
     Param::new(
+        "io",
+        ParamKind::Choice(&["mmap", "pread"]),
+        "how backing=file is reached; with pread a file cut from outside is an error, not a signal",
+    )
+    .or("mmap"),
+    Param::new(
         "huge",
-        ParamKind::Choice(&["off", "thp"]),
-        "transparent huge pages",
+        ParamKind::Choice(&["off", "thp", "2m", "1g"]),
+        "huge pages: transparent ones, or the size of those of backing=hugetlb",
     )
     .or("off"),
     Param::new(
@@ -44,6 +50,40 @@ const PARAMS: &[Param] = &[
         "most bytes that may be allocated, then NoSpace",
     ),
     Param::new("max", ParamKind::Size, "size it can grow to"),
+    Param::new(
+        "numa",
+        ParamKind::Text,
+        "memory node, or interleave over all",
+    ),
+    Param::new("seed", ParamKind::Count, "starts with bytes of this seed"),
+    Param::new(
+        "pattern",
+        ParamKind::Text,
+        "starts with this text over and over",
+    ),
+    Param::new(
+        "load",
+        ParamKind::Text,
+        "starts with this image; its holes stay holes",
+    ),
+    Param::new(
+        "atomic",
+        ParamKind::Choice(&["off", "4k"]),
+        "aligned blocks of 4 KiB never tear",
+    )
+    .or("off"),
+    Param::new(
+        "checksum",
+        ParamKind::Switch,
+        "keeps a CRC32C of each 4 KiB and checks it at each read",
+    )
+    .or("0"),
+    Param::new(
+        "shrinkable",
+        ParamKind::Switch,
+        "gives up the seal against being cut",
+    )
+    .or("0"),
     Param::new("readonly", ParamKind::Switch, "takes no changes").or("0"),
     Param::new(
         "force",
@@ -91,27 +131,7 @@ fn config(site: &Site<'_>) -> Result<RamConfig, BuildError> {
         let n = args.number(key).unwrap_or(1);
         u32::try_from(n).map_err(|_| args.refuse(key, "at most 64k").into())
     };
-    let backing = match args.text("backing") {
-        Some("anon") => Backing::Anonymous,
-        Some("file") => {
-            let path = args
-                .text("path")
-                .ok_or_else(|| args.refuse("backing", "a file needs path=FILE"))?;
-            site.may_open(path)?;
-            Backing::File {
-                path: PathBuf::from(path),
-                sparse: args.on("sparse"),
-            }
-        }
-        _ => Backing::Memfd,
-    };
-    if !matches!(backing, Backing::File { .. }) {
-        for key in ["path", "sparse"] {
-            if args.explicit(key) {
-                return Err(args.refuse(key, "only with backing=file").into());
-            }
-        }
-    }
+    let backing = backing(site)?;
     let bytes = args.number("size").unwrap_or(0);
     let mut config = RamConfig::new(bytes)
         .logical_block(block("block")?)
@@ -124,13 +144,94 @@ fn config(site: &Site<'_>) -> Result<RamConfig, BuildError> {
         })
         .huge(args.text("huge") == Some("thp"))
         .max(args.number("max").unwrap_or(bytes))
+        .fill(fill(site)?)
+        .atomic(args.text("atomic") == Some("4k"))
+        .checksum(args.on("checksum"))
+        .shrinkable(args.on("shrinkable"))
         .read_only(args.on("readonly"))
         .force(args.on("force"))
         .id(args.id());
     if let Some(limit) = args.number("limit") {
         config = config.limit(limit);
     }
+    if let Some(text) = args.text("numa") {
+        config = config.numa(match text {
+            "interleave" => Numa::Interleave,
+            n => match n.parse() {
+                Ok(n) if n < 1024 => Numa::Node(n),
+                _ => {
+                    let why = format!("`{n}` is neither a node from 0 to 1023 nor `interleave`");
+                    return Err(args.refuse("numa", why).into());
+                }
+            },
+        });
+    }
     Ok(config)
+}
+
+fn backing(site: &Site<'_>) -> Result<Backing, BuildError> {
+    let args = site.args();
+    let backing = match args.text("backing") {
+        Some("anon") => Backing::Anonymous,
+        Some("hugetlb") => Backing::HugeTlb {
+            page: match args.text("huge") {
+                Some("1g") => HugePage::Giga1,
+                _ => HugePage::Mega2,
+            },
+        },
+        Some("file") => {
+            let path = args
+                .text("path")
+                .ok_or_else(|| args.refuse("backing", "a file needs path=FILE"))?;
+            site.may_open(path)?;
+            Backing::File {
+                path: PathBuf::from(path),
+                sparse: args.on("sparse"),
+                io: match args.text("io") {
+                    Some("pread") => FileIo::Pread,
+                    _ => FileIo::Mapped,
+                },
+            }
+        }
+        _ => Backing::Memfd,
+    };
+    if !matches!(backing, Backing::File { .. }) {
+        for key in ["path", "sparse", "io"] {
+            if args.explicit(key) {
+                return Err(args.refuse(key, "only with backing=file").into());
+            }
+        }
+    }
+    if !matches!(backing, Backing::HugeTlb { .. }) && matches!(args.text("huge"), Some("2m" | "1g"))
+    {
+        let why = "pages of this size are a pool's: with backing=hugetlb, or give thp";
+        return Err(args.refuse("huge", why).into());
+    }
+    if args.on("shrinkable") && !matches!(backing, Backing::Memfd | Backing::HugeTlb { .. }) {
+        let why = "only memory files have the seal: with backing=memfd or hugetlb";
+        return Err(args.refuse("shrinkable", why).into());
+    }
+    Ok(backing)
+}
+
+fn fill(site: &Site<'_>) -> Result<Fill, BuildError> {
+    let args = site.args();
+    let given: Vec<&str> = ["seed", "pattern", "load"]
+        .into_iter()
+        .filter(|key| args.explicit(key))
+        .collect();
+    if let [first, second, ..] = given.as_slice() {
+        let why = format!("`{first}` says already what it starts with: give one of them");
+        return Err(args.refuse(second, why).into());
+    }
+    if let Some(path) = args.text("load") {
+        site.may_open(path)?;
+        return Ok(Fill::Image(PathBuf::from(path)));
+    }
+    if let Some(text) = args.text("pattern") {
+        return Ok(Fill::Pattern(text.to_owned()));
+    }
+    Ok(args.number("seed").map_or(Fill::Empty, Fill::Seed))
 }
 
 fn refused(args: &Args, e: RamError) -> BuildError {
@@ -141,6 +242,7 @@ fn refused(args: &Args, e: RamError) -> BuildError {
             what,
             source,
         },
+        e @ RamError::HugePages { .. } => args.refuse("backing", e).into(),
         e @ RamError::TooLarge { limited, .. } => {
             let key = if limited { "limit" } else { "size" };
             args.refuse(key, e).into()

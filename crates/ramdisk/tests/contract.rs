@@ -36,8 +36,11 @@ fn the_ramdisk() {
         "ram(1m,reserve=mlock)",
         "ram(1000003,readonly=1)",
         "ram(1m,max=4m)",
+        "ram(1m,atomic=4k)",
+        "ram(1000003,checksum=1)",
+        "ram(1m,seed=7,block=512)",
     ] {
-        passes(spec, Profile::new().cases(24));
+        passes(spec, Profile::new().cases(12));
     }
     for threads in [1, 16] {
         passes("ram(3m)", Profile::new().cases(4).threads(threads));
@@ -130,7 +133,7 @@ fn every_layer() {
         for block in [1, 512] {
             passes(
                 &format!("{layer}/ram(600k,block={block})"),
-                Profile::new().cases(16),
+                Profile::new().cases(8),
             );
         }
     }

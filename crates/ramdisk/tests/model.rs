@@ -9,7 +9,7 @@
 use std::ops::ControlFlow;
 
 use cairn_block::{BlockDevice, BlockDeviceExt, Caps, Error, Extent, ReqFlags};
-use cairn_ramdisk::{Backing, Ram, RamConfig, Reserve};
+use cairn_ramdisk::{Backing, FileIo, Ram, RamConfig, Reserve};
 use proptest::prelude::*;
 
 #[derive(Debug, Clone)]
@@ -186,8 +186,20 @@ proptest! {
     #[test]
     fn file(steps in prop::collection::vec(step(), 1..30)) {
         let dir = tempfile::tempdir().unwrap();
-        let backing = Backing::File { path: dir.path().join("disk"), sparse: true };
+        let backing = Backing::File { path: dir.path().join("disk"), sparse: true, io: FileIo::Mapped };
         run(config().backing(backing), steps);
+    }
+
+    #[test]
+    fn file_by_calls(steps in prop::collection::vec(step(), 1..30)) {
+        let dir = tempfile::tempdir().unwrap();
+        let backing = Backing::File { path: dir.path().join("disk"), sparse: true, io: FileIo::Pread };
+        run(config().backing(backing), steps);
+    }
+
+    #[test]
+    fn checked(steps in prop::collection::vec(step(), 1..40)) {
+        run(config().checksum(true), steps);
     }
 
     #[test]
@@ -311,6 +323,7 @@ fn a_file_keeps_its_bytes_and_is_locked() {
         RamConfig::new(1_000_003).backing(Backing::File {
             path: path.clone(),
             sparse,
+            io: FileIo::Mapped,
         })
     };
     {

@@ -55,6 +55,7 @@ pub struct Group {
     pub(crate) arms: Vec<Arm>,
     /// Samples of this group are no longer than this.
     pub(crate) longest: Duration,
+    sample: Option<Duration>,
 }
 
 pub(crate) struct Arm {
@@ -107,6 +108,13 @@ impl Group {
     /// [`before`](Self::before) prepared.
     pub fn at_most(&mut self, longest: Duration) -> &mut Self {
         self.longest = longest;
+        self
+    }
+
+    /// Takes samples of this length in this group, unless the options ask for another: for arms that
+    /// need a while to be as warm as they get.
+    pub fn sample(&mut self, time: Duration) -> &mut Self {
+        self.sample = Some(time);
         self
     }
 
@@ -167,6 +175,7 @@ impl Bench {
             threads: threads.to_vec(),
             arms: Vec::new(),
             longest: Duration::MAX,
+            sample: None,
         });
         let last = self.groups.len() - 1;
         #[expect(clippy::indexing_slicing, reason = "one was just pushed")]
@@ -235,18 +244,21 @@ impl Bench {
         Ok(())
     }
 
-    /// One sample of each arm per round, each round beginning with another arm, so that no arm
-    /// always follows the same one. Returns the round trips of all pairs.
+    /// One sample of each arm per round, in another order each round, so that no arm always finds the
+    /// caches that the same other one left. Returns the round trips of all pairs.
     fn measure(&mut self, pool: &Pool) -> Vec<f64> {
         let mut round_trips = Vec::new();
         for round in 0..self.options.rounds as usize {
             for group in &mut self.groups {
                 for t in 0..group.threads.len() {
                     let threads = group.threads.get(t).copied().unwrap_or(1);
-                    let arms = group.arms.len();
-                    for i in 0..arms {
-                        if let Some(arm) = group.arms.get_mut((round + i) % arms) {
-                            let time = self.options.sample.min(group.longest);
+                    let wanted = match group.sample {
+                        Some(time) if self.options.sample == Options::default().sample => time,
+                        _ => self.options.sample,
+                    };
+                    let time = wanted.min(group.longest);
+                    for i in order(group.arms.len(), round) {
+                        if let Some(arm) = group.arms.get_mut(i) {
                             let trip = arm.sample(pool, threads, time);
                             round_trips.extend(trip);
                         }
@@ -258,6 +270,20 @@ impl Bench {
         }
         round_trips
     }
+}
+
+/// The numbers below `arms`, shuffled alike for the same round of every run.
+fn order(arms: usize, round: usize) -> Vec<usize> {
+    let mut all: Vec<usize> = (0..arms).collect();
+    let mut x = (round as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    for last in (1..arms).rev() {
+        x ^= x << 13;
+        x ^= x >> 7;
+        x ^= x << 17;
+        let other = usize::try_from(x % (last as u64 + 1)).unwrap_or(0);
+        all.swap(last, other);
+    }
+    all
 }
 
 impl Arm {
@@ -277,5 +303,23 @@ impl Arm {
             .or_default()
             .push(sum / measured as f64);
         sample.round_trip.map(|t| t.as_nanos() as f64)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_round_has_every_arm_in_an_order_of_its_own() {
+        let rounds: Vec<Vec<usize>> = (0..20).map(|r| order(7, r)).collect();
+        for round in &rounds {
+            let mut sorted = round.clone();
+            sorted.sort_unstable();
+            assert_eq!(sorted, [0, 1, 2, 3, 4, 5, 6]);
+        }
+        assert!(rounds.windows(2).all(|w| w[0] != w[1]));
+        assert!((0..7).all(|arm| rounds.iter().any(|r| r[0] == arm)));
+        assert!(order(0, 0).is_empty() && order(1, 3) == [0]);
     }
 }

@@ -42,7 +42,8 @@ fn columns(group: &Group) -> Vec<(usize, Placement)> {
 pub(crate) fn table(out: &mut String, groups: &[Group], bars: &[Bar], round_trips: &[f64]) {
     let _ = writeln!(
         out,
-        "nanoseconds per operation: p10 [median, p90] of the samples kept; ratio: p10 over the first arm's"
+        "nanoseconds per operation: p10 [median, p90] of the samples kept; ratio of p10 over, and \
+         nanoseconds more than, the first arm's"
     );
     if let Some(trips) = Spread::of(round_trips) {
         let _ = writeln!(
@@ -63,14 +64,16 @@ pub(crate) fn table(out: &mut String, groups: &[Group], bars: &[Bar], round_trip
                     continue;
                 };
                 let ratio = base.map_or(f64::NAN, |b| s.p10 / b.p10);
+                let added = base.map_or(f64::NAN, |b| s.p10 - b.p10);
                 let _ = writeln!(
                     out,
-                    "  {:<44} {:>9.3} [{:>9.3}, {:>9.3}] {:>8.3} x  n {:>4}, dropped {}",
+                    "  {:<44} {:>9.3} [{:>9.3}, {:>9.3}] {:>8.3} x {:>+9.2}  n {:>4}, dropped {}",
                     arm.name,
                     s.p10,
                     s.median,
                     s.p90,
                     ratio,
+                    added,
                     s.samples,
                     arm.dropped.get(&threads).unwrap_or(&0),
                 );
@@ -131,6 +134,7 @@ pub(crate) fn json(
                             "median": s.median,
                             "p90": s.p90,
                             "ratio": base.map(|b| s.p10 / b.p10),
+                            "added_ns": base.map(|b| s.p10 - b.p10),
                             "samples": s.samples,
                             "dropped": arm.dropped.get(&threads).unwrap_or(&0),
                         }))

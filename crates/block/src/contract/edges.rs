@@ -16,6 +16,7 @@ pub(super) fn run(make: &dyn Fn() -> Device, profile: &Profile<'_>) -> Outcome {
     lists(&*device, &info, profile)?;
     capabilities(&*make(), profile)?;
     flags(&*make(), profile)?;
+    zeroing(&*make(), profile)?;
     if info.read_only {
         refuses_changes(&*make())?;
     }
@@ -289,6 +290,75 @@ fn flags(device: &dyn BlockDevice, profile: &Profile<'_>) -> Outcome {
                 "C16",
                 !wrote || kept || profile.lossy || profile.errors,
                 "a FAST zeroing that was refused changed bytes"
+            );
+        }
+    }
+    Ok(())
+}
+
+/// Every way to make a range zero, over a range that begins and ends inside of pages.
+fn zeroing(device: &dyn BlockDevice, profile: &Profile<'_>) -> Outcome {
+    let info = device.info();
+    let caps = device.caps();
+    let lb = u64::from(info.logical_block);
+    let len = info.len.min(20_000.max(6 * lb)) / lb * lb;
+    let n = usize::try_from(len).unwrap_or(0);
+    if profile.lossy || profile.errors || !caps.contains(Caps::WRITE) || len < 4 * lb {
+        return Ok(());
+    }
+    let inside = lb..len - lb;
+    let full = vec![0xd7; n];
+    for flags in [
+        None,
+        Some(ReqFlags::empty()),
+        Some(ReqFlags::NO_HOLE),
+        Some(ReqFlags::MAY_UNMAP),
+        Some(ReqFlags::FAST),
+    ] {
+        let able = match flags {
+            None => caps.contains(Caps::DISCARD | Caps::DISCARD_ZEROES),
+            Some(ReqFlags::FAST) => caps.contains(Caps::ZERO | Caps::FAST_ZERO),
+            Some(_) => caps.contains(Caps::ZERO),
+        };
+        if !able {
+            continue;
+        }
+        let filled = device.write_at(&full, 0);
+        ensure!("C6", filled.is_ok(), "a write of {len} bytes: {filled:?}");
+        let there = device.read_vec(0, n).is_ok_and(|now| now == full);
+        ensure!(
+            "C6",
+            there,
+            "{len} bytes came back as others than were written"
+        );
+        let result = match flags {
+            None => device.discard(inside.clone(), ReqFlags::empty()),
+            Some(flags) => device.write_zeroes(inside.clone(), flags),
+        };
+        let now = device.read_vec(0, n).unwrap_or_default();
+        // Refused for not being fast, it may have changed nothing.
+        let want = if result.is_ok() { 0 } else { 0xd7 };
+        ensure!(
+            "C10",
+            result.is_ok() || flags == Some(ReqFlags::FAST),
+            "zeroing with {flags:?}: {result:?}"
+        );
+        let wrong = now.iter().enumerate().position(|(i, byte)| {
+            let zeroed = inside.contains(&(i as u64));
+            *byte != if zeroed { want } else { 0xd7 }
+        });
+        let rule_holds = wrong.is_none() && now.len() == n;
+        if flags.is_none() {
+            ensure!(
+                "C11",
+                rule_holds,
+                "after a discard of {inside:?} of {len} written bytes, byte {wrong:?} is not what it should be"
+            );
+        } else {
+            ensure!(
+                "C10",
+                rule_holds,
+                "after zeroing {inside:?} of {len} written bytes with {flags:?}, byte {wrong:?} is not what it should be"
             );
         }
     }

@@ -101,9 +101,9 @@ pub(super) fn steps(len: u64, lb: u64) -> impl Strategy<Value = Vec<Step>> {
     let blocks = len / lb;
     let page = (4096 / lb).max(1);
     let off = prop_oneof![
-        0..blocks,
-        (0..blocks / page + 1, 0_u64..3).prop_map(move |(p, d)| (p * page + d).saturating_sub(1)),
-        Just(blocks.saturating_sub(1)),
+        3 => 0..blocks,
+        3 => (0..blocks / page + 1, 0_u64..3).prop_map(move |(p, d)| (p * page + d).saturating_sub(1)),
+        1 => Just(blocks.saturating_sub(1)),
     ];
     let len = prop_oneof![
         Just(1),
@@ -126,7 +126,16 @@ pub(super) fn steps(len: u64, lb: u64) -> impl Strategy<Value = Vec<Step>> {
             _ => Step::Flush,
         }
     });
-    prop::collection::vec(step, 1..40)
+    // Most cases begin with a full device, on which whatever should be zero and is not can be seen.
+    let first = prop_oneof![3 => Just(true), 1 => Just(false)];
+    (first, any::<u8>(), prop::collection::vec(step, 1..40)).prop_map(
+        move |(full, byte, mut steps)| {
+            if full {
+                steps.insert(0, Step::Write(0, blocks * lb, byte, false));
+            }
+            steps
+        },
+    )
 }
 
 fn zero_flags(byte: u8, caps: Caps) -> ReqFlags {

@@ -5,9 +5,10 @@
 //! guard is a counted reference once the exchange has settled its debts; so the old entry's count
 //! falls to the exchanger's own when the last request has left. A [`SwitchWorker`] keeps a cached
 //! entry between requests, which the count would not tell apart from a request; it therefore says
-//! in a slot of its own when it is inside: odd sequence, `SeqCst` fence, load of the entry. The
-//! exchanger swaps, fences, and waits until each odd slot has moved on. Either it sees the worker's
-//! odd number, or the worker's load comes after the swap: the two fences allow no third way.
+//! in a slot of its own when it is inside: odd sequence, fence, load of the entry. The exchanger swaps,
+//! fences, and waits until each odd slot has moved on. Either it sees the worker's odd number, or the
+//! worker's load comes after the swap: the two fences, an [asymmetric](crate::asymmetric) pair, allow
+//! no third way.
 //!
 //! A drained exchange first puts a closed entry in place, at which new requests wait.
 
@@ -23,7 +24,7 @@ use arc_swap::{ArcSwap, Cache, Guard};
 
 use crate::{
     BlockDevice, Caps, Device, DeviceInfo, Error, Extent, Node, Op, Registry, ReqFlags, Result,
-    Shape, Stats,
+    Shape, Stats, asymmetric,
 };
 
 struct Entry {
@@ -175,6 +176,7 @@ impl Switch {
     ///
     /// While it is idle it may keep an old stack alive until its next request.
     pub fn worker(&self) -> SwitchWorker {
+        asymmetric::prepare();
         let slot = Arc::new(Slot::default());
         lock(&self.shared.slots).push(Arc::clone(&slot));
         SwitchWorker {
@@ -274,7 +276,7 @@ impl Shared {
     fn put(&self, stack: Device, open: bool) -> u64 {
         let old = self.requests.swap(Entry::new(Arc::clone(&stack), open));
         drop(self.workers.swap(Entry::new(stack, open)));
-        fence(Ordering::SeqCst);
+        asymmetric::heavy();
         let inside: Vec<(Arc<Slot>, u64)> = lock(&self.slots)
             .iter()
             .map(|slot| (Arc::clone(slot), slot.0.load(Ordering::Acquire)))
@@ -354,7 +356,7 @@ impl SwitchWorker {
             let seq = self.slot.0.load(Ordering::Relaxed);
             self.slot.0.store(seq.wrapping_add(1), Ordering::Relaxed);
             let inside = Inside(&self.slot.0);
-            fence(Ordering::SeqCst);
+            asymmetric::light();
             let entry = self.cache.load();
             if entry.open {
                 return request(&*entry.stack);

@@ -24,7 +24,7 @@ doc:
 loom:
     RUSTFLAGS="--cfg loom" cargo test --release --target-dir target/loom -p cairn-flags -p cairn-percpu -p cairn-extents loom
 
-# The bars: NAME is flags, percpu or extents.
+# The bars: NAME is flags, percpu, extents or block.
 bench NAME:
     cargo bench -p cairn-rivals --bench {{NAME}}
 

@@ -17,8 +17,8 @@ use std::time::{Duration, Instant};
 
 use cairn_block::contract::{Profile, run};
 use cairn_block::{
-    BlockDevice, Caps, Coalesce, Device, DeviceInfo, Error, Extent, MappedRegion, Node, Op,
-    Registry, ReqFlags, Result, Shape, check,
+    BlockDevice, Caps, Coalesce, Device, DeviceInfo, Error, Extent, MappedRegion, Node, Op, Param,
+    ParamKind, Registry, ReqFlags, Result, Shape, check,
 };
 
 /// How a device is broken.
@@ -310,11 +310,11 @@ impl MappedRegion for Mem {
     }
 }
 
+const PARAMS: &[Param] = &[Param::new("size", ParamKind::Size, "bytes").positional()];
+
 fn judged(bug: Bug, block: u32, read_only: bool) -> std::result::Result<(), String> {
     let len = LEN / block as usize * block as usize;
     let mut registry = Registry::new();
-    const PARAMS: &[cairn_block::Param] =
-        &[cairn_block::Param::new("size", cairn_block::ParamKind::Size, "bytes").positional()];
     registry.register("mem", "bytes", Shape::Leaf, PARAMS, move |site| {
         let len = site.args().number("size").unwrap_or(0) as usize;
         Ok(Arc::new(Mem::of(bug, len, block)))

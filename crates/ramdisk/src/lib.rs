@@ -4,6 +4,7 @@
 mod bitmap;
 mod clear;
 mod config;
+mod copy;
 mod error;
 mod fill;
 mod guard;

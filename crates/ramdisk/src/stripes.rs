@@ -11,11 +11,15 @@
 //! A read-write lock here would wait for all stores of the copy before it lets go, and would move its
 //! cache line between the writers.
 //!
+//! While one thread alone has ever written, it frees without the fence, which is a system call: a thread
+//! says that it begins to write with a full fence between that and its first look, and who frees has one
+//! between closing and asking who writes.
+//!
 //! The writer's `Acquire` look at an open region sees what the last owner did before its `Release`
 //! opening; the owner's `Acquire` look at an emptied slot sees what the writer copied.
 
 use std::hint;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use cairn_block::asymmetric;
@@ -46,8 +50,38 @@ pub(crate) struct Stripes {
     regions: Box<[Region]>,
     mask: u64,
     slots: Box<[Slot]>,
-    /// Slots that were ever used are the first so many.
-    used: AtomicUsize,
+    /// A bit for each slot that was ever used.
+    writers: Writers,
+}
+
+/// On a line of its own: it is read at each write, and written once by each thread.
+#[repr(align(128))]
+#[derive(Default)]
+struct Writers([AtomicU64; SLOTS / 64]);
+
+impl Writers {
+    #[inline]
+    fn know(&self, me: usize) {
+        let bit = 1 << (me % 64);
+        if let Some(word) = self.0.get(me / 64)
+            && word.load(Ordering::Relaxed) & bit == 0
+        {
+            word.fetch_or(bit, Ordering::SeqCst);
+            fence(Ordering::SeqCst);
+        }
+    }
+
+    /// The slots to look at, and whether any is not the caller's own.
+    fn others(&self) -> ([u64; SLOTS / 64], bool) {
+        fence(Ordering::SeqCst);
+        let me = thread::number();
+        let all = self.0.each_ref().map(|w| w.load(Ordering::SeqCst));
+        let any = all.iter().enumerate().any(|(i, word)| {
+            let mine = if me / 64 == i { 1 << (me % 64) } else { 0 };
+            word & !mine != 0
+        });
+        (all, any)
+    }
 }
 
 /// A writer's share of a region.
@@ -68,18 +102,17 @@ impl Drop for Shared<'_> {
     }
 }
 
-/// One region, or all, held alone.
+/// A region held alone.
 pub(crate) struct Alone<'a> {
-    held: Vec<(&'a AtomicBool, RwLockWriteGuard<'a, ()>)>,
+    closed: &'a AtomicBool,
+    _guard: RwLockWriteGuard<'a, ()>,
 }
 
 impl Drop for Alone<'_> {
     fn drop(&mut self) {
-        for (closed, guard) in self.held.drain(..) {
-            // Opened before the lock goes, or the next owner's closing would be undone.
-            closed.store(false, Ordering::Release);
-            drop(guard);
-        }
+        // Fields are dropped after this: opened before the lock goes, or the next owner's closing
+        // would be undone.
+        self.closed.store(false, Ordering::Release);
     }
 }
 
@@ -96,7 +129,7 @@ impl Stripes {
                 .collect(),
             mask: n - 1,
             slots: (0..SLOTS).map(|_| Slot::default()).collect(),
-            used: AtomicUsize::new(0),
+            writers: Writers::default(),
         }
     }
 
@@ -116,9 +149,7 @@ impl Stripes {
         let (i, region) = self.of(off);
         let me = thread::number();
         if let Some(Slot(slot)) = self.slots.get(me) {
-            if me >= self.used.load(Ordering::Relaxed) {
-                self.used.fetch_max(me + 1, Ordering::Relaxed);
-            }
+            self.writers.know(me);
             slot.store(i + 1, Ordering::Relaxed);
             asymmetric::light();
             if !region.closed.load(Ordering::Acquire) {
@@ -135,36 +166,41 @@ impl Stripes {
     /// For freeing in the region of `off`.
     pub(crate) fn own(&self, off: u64) -> Alone<'_> {
         let (i, region) = self.of(off);
-        let alone = Alone {
-            held: vec![region.close()],
-        };
-        asymmetric::heavy();
+        let alone = region.close();
         self.wait(|slot| slot == i + 1);
         alone
     }
 
     /// Every region at once, for a cut through the whole device. Always in the same order.
-    pub(crate) fn own_all(&self) -> Alone<'_> {
-        let alone = Alone {
-            held: self.regions.iter().map(Region::close).collect(),
-        };
-        asymmetric::heavy();
+    pub(crate) fn own_all(&self) -> Vec<Alone<'_>> {
+        let alone = self.regions.iter().map(Region::close).collect();
         self.wait(|slot| slot != 0);
         alone
     }
 
-    /// Waits for the writers that were there first. Each is inside one copy.
+    /// Waits for the writers that were there before the closing. Each is inside one copy.
     fn wait(&self, inside: impl Fn(u64) -> bool) {
-        let used = self.used.load(Ordering::Relaxed);
-        for Slot(slot) in self.slots.iter().take(used) {
-            let mut tries = 0_u32;
-            while inside(slot.load(Ordering::Acquire)) {
-                tries += 1;
-                if tries < 128 {
-                    hint::spin_loop();
-                } else {
-                    // The writer may have lost its processor.
-                    std::thread::yield_now();
+        let (words, others) = self.writers.others();
+        if !others {
+            return;
+        }
+        asymmetric::heavy();
+        for (word, slots) in words.iter().zip(self.slots.chunks(64)) {
+            let mut left = *word;
+            while left != 0 {
+                let Some(Slot(slot)) = slots.get(left.trailing_zeros() as usize) else {
+                    break;
+                };
+                left &= left - 1;
+                let mut tries = 0_u32;
+                while inside(slot.load(Ordering::Acquire)) {
+                    tries += 1;
+                    if tries < 128 {
+                        hint::spin_loop();
+                    } else {
+                        // The writer may have lost its processor.
+                        std::thread::yield_now();
+                    }
                 }
             }
         }
@@ -172,10 +208,13 @@ impl Stripes {
 }
 
 impl Region {
-    fn close(&self) -> (&AtomicBool, RwLockWriteGuard<'_, ()>) {
+    fn close(&self) -> Alone<'_> {
         let guard = self.lock.write().unwrap_or_else(PoisonError::into_inner);
-        self.closed.store(true, Ordering::Relaxed);
-        (&self.closed, guard)
+        self.closed.store(true, Ordering::SeqCst);
+        Alone {
+            closed: &self.closed,
+            _guard: guard,
+        }
     }
 }
 

@@ -243,6 +243,8 @@ fn lists_have_a_line_for_each_thing() {
         let out = results(&["list", what]);
         assert!(out.lines().any(|line| line.starts_with(known)), "{out}");
     }
+    let out = results(&["stack", "explain", "cache/ram(64m)"]);
+    assert!(out.starts_with("cache ") && out.contains("ram"), "{out}");
 }
 
 #[test]

@@ -68,17 +68,17 @@ fn a_rotten_block_is_named() {
     for io in [FileIo::Mapped, FileIo::Pread] {
         let config = RamConfig::new(1 << 20).backing(backing(io)).checksum(true);
         let ram = Ram::new(config).unwrap();
-        ram.write_at(&[7; 100_000], 0).unwrap();
+        ram.write_at(&vec![7; 100_000], 0).unwrap();
         let outside = std::fs::OpenOptions::new().write(true).open(&path).unwrap();
         outside.write_all_at(&[8], 40_000).unwrap();
-        assert_eq!(ram.read_vec(0, 36_864).unwrap(), [7; 36_864]);
+        assert_eq!(ram.read_vec(0, 36_864).unwrap(), vec![7; 36_864]);
         let e = ram.read_vec(39_000, 10).unwrap_err();
         assert!(matches!(e, Error::Io { offset: 36_864, .. }), "{e}");
         assert!(e.to_string().contains("checksum"), "{e}");
         // The bytes of the block are not what they were, so a write of a part of it keeps them; a whole one
         // mends it.
         ram.write_at(&[7; 4096], 36_864).unwrap();
-        assert_eq!(ram.read_vec(0, 100_000).unwrap(), [7; 100_000]);
+        assert_eq!(ram.read_vec(0, 100_000).unwrap(), vec![7; 100_000]);
         assert!(ram.as_mapped().is_none(), "a copy past the checksums");
     }
 }
@@ -158,7 +158,7 @@ fn a_seed_fills_alike_each_time() {
     assert_eq!(a.first_difference(&b).unwrap(), None);
     assert_eq!(a.first_difference(&c).unwrap(), Some(0));
     let bytes = a.read_vec(0, 3_000_003).unwrap();
-    let zeros = bytes.iter().filter(|b| **b == 0).count();
+    let zeros: usize = bytes.iter().map(|b| usize::from(*b == 0)).sum();
     assert!((9000..15_000).contains(&zeros), "{zeros} zeros: not random");
     let text = make(Fill::Pattern("stone".to_owned()));
     assert_eq!(text.read_vec(1 << 20, 7).unwrap(), b"tonesto");
@@ -177,7 +177,7 @@ fn memory_of_a_node() {
     let bytes = |numa| Ram::new(RamConfig::new(1 << 20).numa(numa));
     match bytes(Numa::Node(0)).and(bytes(Numa::Interleave)) {
         Ok(ram) => {
-            ram.write_at(&[7; 100_000], 0).unwrap();
+            ram.write_at(&vec![7; 100_000], 0).unwrap();
             assert_eq!(ram.read_vec(99_999, 1).unwrap(), [7]);
             let e = bytes(Numa::Node(1023)).err().unwrap();
             assert!(e.to_string().contains("numa"), "{e}");

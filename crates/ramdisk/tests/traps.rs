@@ -30,7 +30,7 @@ fn a_file_that_is_cut_is_an_error_when_it_is_read_by_calls() {
     let path = dir.path().join("disk");
     let config = RamConfig::new(1_000_003).backing(file(&path, true, FileIo::Pread));
     let ram = Ram::new(config).unwrap();
-    ram.write_at(&[7; 1_000_003], 0).unwrap();
+    ram.write_at(&vec![7; 1_000_003], 0).unwrap();
     OpenOptions::new()
         .write(true)
         .open(&path)
@@ -89,7 +89,7 @@ fn a_mapped_file_that_is_cut_kills_who_touches_it() {
         rustix::process::setrlimit(rustix::process::Resource::Core, none).unwrap();
         let config = RamConfig::new(1 << 20).backing(file(Path::new(&path), true, FileIo::Mapped));
         let ram = Ram::new(config).unwrap();
-        ram.write_at(&[7; 1 << 20], 0).unwrap();
+        ram.write_at(&vec![7; 1 << 20], 0).unwrap();
         File::options()
             .write(true)
             .open(&path)
@@ -195,7 +195,7 @@ fn huge_pages_of_the_pool_or_a_clear_no() {
     };
     match Ram::new(RamConfig::new(3_000_003).backing(backing)) {
         Ok(ram) => {
-            ram.write_at(&[7; 3_000_003], 0).unwrap();
+            ram.write_at(&vec![7; 3_000_003], 0).unwrap();
             ram.discard(1..2_999_999, ReqFlags::empty()).unwrap();
             assert_eq!(ram.read_vec(2_999_998, 5).unwrap(), [0, 7, 7, 7, 7]);
             assert_eq!(ram.stats().get("huge"), Some(1));

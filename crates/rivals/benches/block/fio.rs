@@ -18,7 +18,7 @@ use cairn_block::{BlockDeviceExt, Device, Registry};
 use crate::plain::Plain;
 use crate::walk::{BLOCK, Offsets};
 
-const LEN: usize = 256 << 20;
+const LEN: usize = 64 << 20;
 const ROUNDS: usize = 5;
 
 /// IOPS of each arm, round by round.
@@ -81,7 +81,8 @@ fn fio(file: &Path, engine: &str, op: &str) -> Result<f64, String> {
 /// IOPS of a loop that goes on for half a second.
 fn ours(mut batch: impl FnMut(u64)) -> f64 {
     let time = Duration::from_millis(500);
-    batch(4096);
+    // Every page several times, untimed, as fio has its ramp.
+    batch((4 * LEN / BLOCK) as u64);
     let start = Instant::now();
     let mut ops = 0;
     loop {

@@ -14,10 +14,10 @@ use crate::plain::Plain;
 use crate::walk::{BLOCK, Offsets};
 
 /// Size of the devices of the bars.
-const LEN: usize = 256 << 20;
-/// Samples in which a large device gets as warm as it will be: each begins with the caches that another
-/// arm left.
-const LONG: Duration = Duration::from_millis(25);
+const LEN: usize = 64 << 20;
+/// Samples in which a device gets as warm as it will be: each begins with the caches that another arm
+/// left.
+const LONG: Duration = Duration::from_millis(12);
 const SHORT: Duration = Duration::from_millis(4);
 /// Size of the device below the layers, and what they are read and written through.
 const UNDER: usize = 64 << 20;
@@ -137,14 +137,27 @@ fn bars(bench: &mut Bench) -> Result<(), String> {
     let offsets = Offsets::new(LEN);
     let plain = Arc::new(Plain::new(LEN).map_err(|e| e.to_string())?);
     let ram = filled(config(LEN))?;
-    // Memory that was written once is not warm yet: on virtual machines the first look at each page after
-    // that costs several times as much as later ones.
-    let mut block = [0; BLOCK];
-    for off in (0..2 * LEN).step_by(BLOCK) {
-        plain.read(off % LEN, &mut block);
-        ram.read_at(&mut block, (off % LEN) as u64)
-            .map_err(|e| e.to_string())?;
-    }
+    // Before each sample, untimed, every page is looked at: on virtual machines memory that nobody used for
+    // a while costs several microseconds a page when it is used again.
+    let warm = {
+        let plain = Arc::clone(&plain);
+        move || {
+            let mut block = [0; BLOCK];
+            for off in (0..LEN).step_by(BLOCK) {
+                plain.read(off, black_box(&mut block));
+            }
+        }
+    };
+    let warm_ram = {
+        let ram = Arc::clone(&ram);
+        move || {
+            let mut block = [0; BLOCK];
+            for off in (0..LEN as u64).step_by(BLOCK) {
+                ram.read_at(black_box(&mut block), off)
+                    .expect("the device is sound");
+            }
+        }
+    };
     let (walk, from) = (offsets.walk(), Arc::clone(&plain));
     let group = bench.group(READ, &[1, 2]);
     group.sample(LONG);
@@ -154,7 +167,9 @@ fn bars(bench: &mut Bench) -> Result<(), String> {
             plain.read(usize::try_from(off).unwrap_or(0), buffer);
         });
     });
+    group.before(warm.clone());
     reads(group, RAM, &offsets, &ram);
+    group.before(warm_ram.clone());
     let group = bench.group(WRITE, &[1, 2]);
     group.sample(LONG);
     let walk = offsets.walk();
@@ -164,7 +179,9 @@ fn bars(bench: &mut Bench) -> Result<(), String> {
             plain.write(usize::try_from(off).unwrap_or(0), buffer);
         });
     });
+    group.before(warm);
     writes(group, RAM, &offsets, &ram);
+    group.before(warm_ram);
     for (group, op) in [(READ, "read"), (WRITE, "write")] {
         let what = format!("{op} through ram, IOPS over a plain copy's");
         bench.bar(Bar::at_least(&what, 0.90, group, PLAIN, RAM));

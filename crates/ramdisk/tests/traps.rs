@@ -293,7 +293,7 @@ fn neither_cores_nor_children_get_the_disk() {
 fn memory_file(len: u64) -> File {
     fs::read_dir("/proc/self/fd")
         .unwrap()
-        .filter_map(|entry| {
+        .find_map(|entry| {
             let path = entry.ok()?.path();
             let name = fs::read_link(&path).ok()?;
             name.to_string_lossy()
@@ -302,19 +302,18 @@ fn memory_file(len: u64) -> File {
             let file = OpenOptions::new().read(true).write(true).open(path).ok()?;
             (file.metadata().ok()?.len() == len).then_some(file)
         })
-        .next()
         .unwrap()
 }
 
 #[test]
 fn nobody_cuts_the_memory_file_unless_it_was_allowed() {
     const LEN: u64 = 4321 * 4096;
+    const OTHER: u64 = 4322 * 4096;
     let ram = Ram::with_len(LEN).unwrap();
     let e = memory_file(LEN).set_len(4096).unwrap_err();
     assert_eq!(e.kind(), std::io::ErrorKind::PermissionDenied, "{e}");
     ram.write_at(&[1; 4096], LEN - 4096).unwrap();
     drop(ram);
-    const OTHER: u64 = 4322 * 4096;
     let ram = Ram::new(RamConfig::new(OTHER).shrinkable(true)).unwrap();
     memory_file(OTHER).set_len(OTHER - 4096).unwrap();
     drop(ram);

@@ -15,6 +15,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use cairn_block::contract::{Profile, run};
 use cairn_block::{BlockDeviceExt, Error, Registry, ReqFlags};
 use proptest::prelude::*;
+use proptest::test_runner::RngSeed;
 
 fn registry() -> Registry {
     let mut registry = Registry::new();
@@ -143,7 +144,8 @@ fn composition() -> impl Strategy<Value = String> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(40) })]
+    // The same compositions in every run; more of them come with other seeds.
+    #![proptest_config(ProptestConfig { failure_persistence: None, rng_seed: RngSeed::Fixed(6), ..ProptestConfig::with_cases(40) })]
 
     #[test]
     fn random_compositions(spec in composition(), seed in any::<u64>()) {

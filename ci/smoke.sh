@@ -64,6 +64,16 @@ run 0 "$cairn" aim7 creat-clo --tasks 8
 out 'jobs/min'
 out 'access pattern'
 
+echo "an image"
+run 0 "$cairn" image mkfs "$work/image" --size 32m
+run 0 "$cairn" image put "$work/image" README.md /
+run 0 "$cairn" image ls "$work/image" /
+out 'README.md'
+run 0 "$cairn" image get "$work/image" /README.md "$work/back"
+cmp README.md "$work/back" || fail "a file came back changed"
+run 0 "$cairn" image check "$work/image"
+out 'sound'
+
 echo "lists"
 for what in scenarios policies layers engines; do
   run 0 "$cairn" list "$what"

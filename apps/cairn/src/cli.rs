@@ -1,5 +1,7 @@
 //! The command line: what each command accepts.
 
+mod image;
+
 use std::ffi::OsString;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -7,6 +9,8 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use serde::Deserialize;
+
+pub(crate) use image::{GetArgs, ImageAction, ImageArgs, ImageFile, ImagePath, MkfsArgs, PutArgs};
 
 /// Compose a storage stack, run workloads on it, flip a policy and see what it does.
 ///
@@ -37,6 +41,8 @@ pub(crate) enum Command {
     Aim7(Aim7Args),
     /// Replay kernel traces through the extent status cache, the kernel's answers as oracle
     Replay(ReplayArgs),
+    /// Make, look into, fill and check ext4 file systems in image files
+    Image(ImageArgs),
     /// Show what a stack spec means
     Stack(StackArgs),
     /// Serve stacks to NBD clients: the kernel's, qemu's, nbdcopy, fio

@@ -5,6 +5,7 @@ mod config;
 mod dash;
 mod fio;
 mod generate;
+mod image;
 mod list;
 mod nbd;
 mod replay;
@@ -22,6 +23,7 @@ pub(crate) fn run(cli: Cli, registry: &Registry) -> anyhow::Result<u8> {
         Some(Command::Fio(args)) => fio::run(args, registry),
         Some(Command::Aim7(args)) => aim7::run(args, registry),
         Some(Command::Replay(args)) => replay::run(&args),
+        Some(Command::Image(args)) => image::run(&args),
         Some(Command::Stack(args)) => stack::run(&args, registry),
         Some(Command::Nbd(args)) => nbd::run(args, registry),
         Some(Command::List(args)) => list::run(&args, registry),

@@ -232,6 +232,79 @@ fn creat_clo_names_itself_an_access_pattern() {
 }
 
 #[test]
+fn an_image_is_made_filled_read_and_checked() {
+    let dir = tempfile::TempDir::new().unwrap();
+    let at = |name: &str| dir.path().join(name).display().to_string();
+    let (image, source, copy) = (at("image"), at("source"), at("copy"));
+    let data: Vec<u8> = (0..200_000_u32).flat_map(u32::to_le_bytes).collect();
+    std::fs::write(&source, &data).unwrap();
+    results(&[
+        "image",
+        "mkfs",
+        &image,
+        "--size",
+        "16m",
+        "--block-size",
+        "1k",
+    ]);
+    results(&["image", "put", &image, &source, "/here"]);
+    results(&["image", "put", &image, &source, "/"]);
+    // Replaced as a whole.
+    results(&["image", "put", &image, &source, "/here"]);
+    let listed = results(&["image", "ls", &image, "/"]);
+    for name in ["here", "source", "lost+found"] {
+        assert!(listed.contains(name), "{listed}");
+    }
+    assert!(
+        listed.contains("-rw-r--r--   1     0     0       800000"),
+        "{listed}"
+    );
+    results(&["image", "get", &image, "/here", &copy]);
+    assert!(std::fs::read(&copy).unwrap() == data);
+    let shown = cairn(&["image", "cat", &image, "/source"]);
+    assert_eq!(shown.status.code(), Some(0));
+    assert!(shown.stdout == data);
+    let info = results(&["image", "info", &image]);
+    for line in [
+        "format       ext4",
+        "block size   1024",
+        "state        clean",
+        "metadata_csum",
+    ] {
+        assert!(info.contains(line), "{info}");
+    }
+    assert!(results(&["image", "check", &image]).contains("sound"));
+    // Refused, and nothing half done.
+    let said = refused(&["image", "cat", &image, "/nothing"]);
+    assert!(said.contains("no such file"), "{said}");
+    let said = refused(&["image", "info", &source]);
+    assert!(said.contains("0xef53"), "{said}");
+    let said = refused(&["image", "mkfs", &at("other"), "--size", "10k"]);
+    assert!(said.contains("too few"), "{said}");
+    assert!(!dir.path().join("other").exists());
+    let big = at("big");
+    std::fs::File::create(&big)
+        .unwrap()
+        .set_len(64 << 20)
+        .unwrap();
+    let full = cairn(&["image", "put", &image, &big, "/big"]);
+    assert_eq!(full.status.code(), Some(1), "{}", text(&full.stderr));
+    assert!(
+        text(&full.stderr).contains("no space"),
+        "{}",
+        text(&full.stderr)
+    );
+    assert!(results(&["image", "check", &image]).contains("sound"));
+    assert!(!results(&["image", "ls", &image, "/"]).contains("big"));
+    // Damage is found.
+    let mut bytes = std::fs::read(&image).unwrap();
+    bytes[2048 + 0xc] ^= 1;
+    std::fs::write(&image, bytes).unwrap();
+    let broken = cairn(&["image", "check", &image]);
+    assert_eq!(broken.status.code(), Some(1), "{}", text(&broken.stderr));
+}
+
+#[test]
 fn lists_have_a_line_for_each_thing() {
     for (what, known) in [
         ("scenarios", "mixed"),

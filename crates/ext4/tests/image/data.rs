@@ -281,7 +281,7 @@ fn scattered(count: u32, order: &str, removal: &str) {
     for (n, block) in sequence(order).into_iter().enumerate() {
         fs.write_at(&file, block * 1024, &data(block)).unwrap();
         // Written back one by one now and then, and in long runs in between.
-        if n % 97 < 60 || order != "forward" && n % 5 == 0 {
+        if n % 97 < 20 || order != "forward" && n % 5 == 0 {
             fs.fsync(&file).unwrap();
         }
     }

@@ -38,7 +38,7 @@ fio=(-name=randwrite -numjobs=8 -filename=/mnt/test1 -rw=randwrite -ioengine=lib
 run 0 "$cairn" fio "${fio[@]}"
 out '^randwrite: \(groupid=0, jobs=8\): err= 0:'
 out 'write: IOPS='
-err 'file layer: flat'
+err 'file layer: ext4'
 run 0 "$cairn" fio "${fio[@]}" --output-format=json
 python3 -c '
 import json, sys
@@ -62,6 +62,8 @@ done
 echo "creat-clo"
 run 0 "$cairn" aim7 creat-clo --tasks 8
 out 'jobs/min'
+out 'files of the ext4 layer'
+run 0 "$cairn" aim7 creat-clo --tasks 8 --on pattern
 out 'access pattern'
 
 echo "an image"

@@ -228,14 +228,14 @@ pub(crate) struct CreatCloArgs {
     /// Run for this time instead of a number of loops: `10s`
     #[arg(long, value_name = "T", value_parser = duration, conflicts_with = "loops")]
     pub(crate) duration: Option<Duration>,
-    /// Stack under the buffer cache
+    /// Stack under the buffer cache; by default ram
     #[arg(long, value_name = "SPEC")]
     pub(crate) stack: Option<String>,
     /// Which of the two loads of this name
     #[arg(long, value_enum, default_value_t = Variant::Patch)]
     pub(crate) variant: Variant,
     /// What the tasks work on
-    #[arg(long, value_enum, default_value_t = On::Pattern)]
+    #[arg(long, value_enum, default_value_t = On::File)]
     pub(crate) on: On,
     /// How a hint bit that may be set already is set
     #[arg(long, value_name = "ARM", default_value = "check-first", value_parser = ["always-rmw", "check-first"])]

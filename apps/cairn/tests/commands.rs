@@ -141,7 +141,7 @@ fn the_command_of_the_counter_patch_runs_word_for_word() {
     args.extend(command.split_whitespace());
     let output = cairn(&args);
     assert_eq!(output.status.code(), Some(0));
-    assert!(text(&output.stderr).contains("file layer: flat"));
+    assert!(text(&output.stderr).contains("file layer: ext4"));
     let out = text(&output.stdout);
     assert!(
         out.starts_with("randwrite: (groupid=0, jobs=8): err= 0:"),
@@ -219,16 +219,23 @@ fn traces_agree_with_the_kernel_and_an_altered_answer_does_not() {
 }
 
 #[test]
-fn creat_clo_names_itself_an_access_pattern() {
+fn creat_clo_runs_on_files_or_names_itself_an_access_pattern() {
     let out = results(&["aim7", "creat-clo", "--tasks", "4"]);
     assert!(
-        out.contains("access pattern") && out.contains("jobs/min"),
+        out.contains("files of the ext4 layer") && out.contains("jobs/min"),
         "{out}"
     );
-    let json: Value =
-        serde_json::from_str(&results(&["aim7", "creat-clo", "--tasks", "2", "--json"])).unwrap();
-    assert_eq!(json["files"], 2000);
-    assert_eq!(json["per_file"]["sets"], 42);
+    let out = results(&["aim7", "creat-clo", "--tasks", "4", "--on", "pattern"]);
+    assert!(out.contains("access pattern"), "{out}");
+    for options in [&[][..], &["--on", "pattern"], &["--variant", "aim7"]] {
+        let mut args = vec!["aim7", "creat-clo", "--tasks", "2", "--json"];
+        args.extend(options);
+        let json: Value = serde_json::from_str(&results(&args)).unwrap();
+        assert_eq!(json["files"], 2000, "{options:?}");
+        if options != ["--variant", "aim7"] {
+            assert_eq!(json["per_file"]["sets"], 42);
+        }
+    }
 }
 
 #[test]
@@ -455,9 +462,9 @@ fn the_exit_code_tells_what_broke_from_what_was_wrong() {
 #[test]
 fn nothing_is_announced_that_is_then_refused() {
     for args in [
-        &["aim7", "creat-clo", "--on", "file"][..],
+        &["aim7", "creat-clo", "--stack", "ram(10k)"][..],
         &["aim7", "creat-clo", "--stack", "ram(1g"],
-        &["aim7", "creat-clo", "--variant", "aim7"],
+        &["aim7", "creat-clo", "--variant", "aim7", "--on", "pattern"],
     ] {
         let said = refused(args);
         assert!(!said.contains("running"), "{args:?}: {said}");

@@ -8,10 +8,12 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use cairn_buffer::{BufferCache, CacheConfig, NoProbe};
+use cairn_ext4::Ext4;
 use cairn_extents::{Config, ExtentCache};
 use serde::Serialize;
 
 use crate::engine::run::Stop;
+use crate::files::{self, FileTask, Work};
 use crate::fio::ground::{Ground, On};
 use crate::fio::usage;
 use crate::lab::LabError;
@@ -30,6 +32,9 @@ pub const FILES_PER_JOB: u64 = 1000;
 
 /// Stack of a task's thread: thousands of them must fit.
 const TASK_STACK: usize = 128 << 10;
+
+/// The stack of files unless another is asked for.
+const FILES_STACK: &str = "ram(1g)";
 
 /// How long tasks may take to come to the start line.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -76,9 +81,9 @@ pub struct CreatClo {
     pub duration: Option<Duration>,
     /// Which load.
     pub variant: Variant,
-    /// The stack; by default a `ram` that holds the pattern's blocks.
+    /// The stack; by default a `ram` that holds the pattern's blocks, or a file system.
     pub stack: Option<String>,
-    /// Where the files are; `None` runs the access pattern on buffers.
+    /// `On::File` works on files of the ext4 layer, `None` runs the access pattern on buffers.
     pub on: Option<On>,
     /// Arms of policies, by name.
     pub policies: Vec<(String, String)>,
@@ -190,7 +195,7 @@ impl CreatCloResult {
     }
 }
 
-/// Runs creat-clo as its access pattern on shared buffer heads, on flag words without a probe.
+/// Runs creat-clo, on files or as its access pattern on shared buffer heads, on flag words without a probe.
 ///
 /// # Errors
 /// [`LabError`] when the request is wrong or a thread cannot be had; nothing was measured then.
@@ -202,8 +207,11 @@ pub fn run_creat_clo(run: &CreatClo, registry: &Registry) -> Result<CreatCloResu
 pub struct PreparedCreatClo {
     run: CreatClo,
     stack: String,
-    patterns: Vec<Pattern<NoProbe>>,
+    works: Vec<Work<NoProbe>>,
     policies: Vec<PolicySummary>,
+    part: String,
+    /// The file system, to be checked and ended after the race.
+    files: Option<Arc<Ext4>>,
 }
 
 impl fmt::Debug for PreparedCreatClo {
@@ -222,18 +230,22 @@ impl PreparedCreatClo {
     /// [`LabError`] when a thread cannot be had or a task broke off.
     pub fn run(self) -> Result<CreatCloResult, LabError> {
         let run = &self.run;
-        let race = race(run, self.patterns)?;
-        let part = format!(
-            "creat-clo, variant patch, as its access pattern on the buffer cache: what Linux 6.18 does to \
-             four shared buffers when it creates, closes and deletes a file. Not a file system; the original \
-             ran 3000 tasks of 100 jobs on ext4, this run {} tasks of {}",
-            run.tasks,
-            match run.duration {
-                Some(d) => format!("{:.1} s", d.as_secs_f64()),
-                None => format!("{} jobs", run.loops),
-            }
-        );
-        Ok(sum_up(run, &race, self.stack, self.policies, part))
+        let counts = |fs: &Arc<Ext4>| {
+            let info = fs.extents().info();
+            (fs.buffers().stats().hits, info.hits + info.misses)
+        };
+        let before = self.files.as_ref().map(counts);
+        let race = race(run, self.works)?;
+        let mut result = sum_up(run, &race, self.stack, self.policies, self.part);
+        if let (Some(fs), Some((touches, lookups))) = (&self.files, before) {
+            // A directory of several blocks is searched in all of them: what was done is counted.
+            let after = counts(fs);
+            let each = |n: u64| (n + result.files / 2) / result.files.max(1);
+            result.per_file.touches = each(after.0 - touches);
+            result.per_file.lookups = each(after.1 - lookups);
+            end(fs)?;
+        }
+        Ok(result)
     }
 }
 
@@ -261,13 +273,17 @@ pub fn prepare_creat_clo(
     if run.duration == Some(Duration::ZERO) {
         return refuse("a duration of 0 does nothing; give for example 5s");
     }
-    if run.on.is_some() {
-        return refuse("files need a file system, which is not there yet; leave --on at `pattern`");
-    }
-    if run.variant == Variant::Aim7 {
-        return refuse(
-            "variant `aim7` needs files: how it uses buffers was not recorded; take `patch`",
-        );
+    match run.on {
+        Some(On::File) => return prepare_files(run, registry),
+        Some(On::Device) => {
+            return refuse("files or the pattern are what it can work on, a device has no names");
+        }
+        None if run.variant == Variant::Aim7 => {
+            return refuse(
+                "variant `aim7` needs files: how it uses buffers was not recorded; take `patch`",
+            );
+        }
+        None => {}
     }
     let spec = match &run.stack {
         Some(spec) => spec.clone(),
@@ -291,23 +307,104 @@ pub fn prepare_creat_clo(
     let policies = choose(run, registry, &cache, &switches, &plain)?;
     let dir = cache.map(DIR_INO);
     Pattern::<NoProbe>::map_dir(&dir);
-    let patterns = (0..run.tasks)
+    let works = (0..run.tasks)
         .map(|task| {
-            Pattern::new(
+            Work::Pattern(Pattern::new(
                 Arc::clone(&buffers),
                 0,
                 Arc::clone(&dir),
                 cache.map((1 << 32) + task as u64),
                 Arc::clone(&switches),
-            )
+            ))
         })
         .collect();
+    let part = format!(
+        "creat-clo, variant patch, as its access pattern on the buffer cache: what Linux 6.18 does to \
+         four shared buffers when it creates, closes and deletes a file. Not a file system; the original \
+         ran 3000 tasks of 100 jobs on ext4, this run {} tasks of {}",
+        run.tasks,
+        amount(run)
+    );
     Ok(PreparedCreatClo {
         run: run.clone(),
         stack: ground.spec().to_owned(),
-        patterns,
+        works,
         policies,
+        part,
+        files: None,
     })
+}
+
+/// How much each task does.
+fn amount(run: &CreatClo) -> String {
+    match run.duration {
+        Some(d) => format!("{:.1} s", d.as_secs_f64()),
+        None => format!("{} jobs", run.loops),
+    }
+}
+
+/// Builds a file system for tasks that work on files.
+fn prepare_files(run: &CreatClo, registry: &Registry) -> Result<PreparedCreatClo, LabError> {
+    let failed = |e: cairn_ext4::Error| LabError::Workload {
+        workload: "creat-clo".to_owned(),
+        message: format!("the file layer: {e}"),
+    };
+    let spec = run.stack.clone().unwrap_or_else(|| FILES_STACK.to_owned());
+    let stack = registry.block_registry().open(&spec)?;
+    let cache = ExtentCache::new(Config::new().with_counter_slots(run.tasks + 1));
+    let switches = Arc::new(Switches::new());
+    let files = files::make(
+        stack.device(),
+        &cache,
+        &switches,
+        run.tasks + 1,
+        run.tasks as u64,
+    )
+    .map_err(failed)?;
+    let dir = files::shared_dir(&files).map_err(failed)?;
+    let buffers = Buffers::Plain(Arc::clone(files.buffers()));
+    let policies = choose(run, registry, &cache, &switches, &buffers)?;
+    let (variant, round) = match run.variant {
+        Variant::Patch => ("patch", 1),
+        Variant::Aim7 => ("aim7", FILES_PER_JOB),
+    };
+    let works = (0..run.tasks)
+        .map(|task| Work::Files(FileTask::new(&files, &dir, task, round)))
+        .collect();
+    let part = format!(
+        "creat-clo, variant {variant}, on files of the ext4 layer without a journal, all in one directory; \
+         the original ran 3000 tasks of 100 jobs on the ext4 of Linux, this run {} tasks of {}",
+        run.tasks,
+        amount(run)
+    );
+    Ok(PreparedCreatClo {
+        run: run.clone(),
+        stack: stack.spec().to_string(),
+        works,
+        policies,
+        part,
+        files: Some(files),
+    })
+}
+
+/// Unmounts the file system of a race and checks it.
+fn end(files: &Ext4) -> Result<(), LabError> {
+    let failed = |message: String| LabError::Failed {
+        workload: "creat-clo".to_owned(),
+        message,
+    };
+    files
+        .unmount()
+        .map_err(|e| failed(format!("the file layer: {e}")))?;
+    let report = cairn_ext4::check(files.device())
+        .map_err(|e| failed(format!("the file system is damaged: {e}")))?;
+    match report.findings.first() {
+        None => Ok(()),
+        Some(first) => Err(failed(format!(
+            "the file system is damaged: {first} ({} findings)",
+            report.findings.len()
+        ))),
+    }
 }
 
 fn choose(
@@ -365,7 +462,7 @@ struct Line {
 }
 
 /// Lets all tasks begin at once and waits for the last.
-fn race(run: &CreatClo, patterns: Vec<Pattern<NoProbe>>) -> Result<Race, LabError> {
+fn race(run: &CreatClo, works: Vec<Work<NoProbe>>) -> Result<Race, LabError> {
     let stop = Arc::new(Stop::default());
     let line = Arc::new(Line {
         on: RwLock::new(false),
@@ -380,12 +477,12 @@ fn race(run: &CreatClo, patterns: Vec<Pattern<NoProbe>>) -> Result<Race, LabErro
     let mut held = line.on.write().unwrap_or_else(PoisonError::into_inner);
     let mut threads = Vec::with_capacity(run.tasks);
     let mut refused = None;
-    for (number, pattern) in patterns.into_iter().enumerate() {
+    for (number, work) in works.into_iter().enumerate() {
         let (stop, line) = (Arc::clone(&stop), Arc::clone(&line));
         let spawned = thread::Builder::new()
             .name(format!("creat-clo.{number}"))
             .stack_size(TASK_STACK)
-            .spawn(move || task(&pattern, files, &stop, &line));
+            .spawn(move || task(work, files, &stop, &line));
         match spawned {
             Ok(thread) => threads.push(thread),
             Err(e) => {
@@ -444,15 +541,15 @@ fn race(run: &CreatClo, patterns: Vec<Pattern<NoProbe>>) -> Result<Race, LabErro
 
 /// One task; `None` if the race was called off.
 fn task(
-    pattern: &Pattern<NoProbe>,
+    mut work: Work<NoProbe>,
     files: u64,
     stop: &Stop,
     line: &Line,
 ) -> Result<Option<Time>, String> {
-    let held = pattern.held();
+    let held = work.begin();
     line.ready.fetch_add(1, Ordering::Release);
     let on = *line.on.read().unwrap_or_else(PoisonError::into_inner);
-    let mut held = held.map_err(|e| e.to_string())?;
+    let mut held = held?;
     if !on {
         return Ok(None);
     }
@@ -467,7 +564,7 @@ fn task(
             stop.now();
             break;
         }
-        held.triple().map_err(|e| e.to_string())?;
+        held.step()?;
         done += 1;
     }
     Ok(Some(Time {
@@ -510,11 +607,20 @@ fn sum_up(
         },
         deviation_seconds: deviation,
         files_per_second: files as f64 / seconds,
-        per_file: PerFile {
-            touches: TOUCHES,
-            dirties: DIRTIES,
-            sets: SETS,
-            lookups: LOOKS,
+        per_file: match run.variant {
+            Variant::Patch => PerFile {
+                touches: TOUCHES,
+                dirties: DIRTIES,
+                sets: SETS,
+                lookups: LOOKS,
+            },
+            // Nearly always the name is there already, and opening it looks at a block of the directory.
+            Variant::Aim7 => PerFile {
+                touches: 1,
+                dirties: 0,
+                sets: 0,
+                lookups: 1,
+            },
         },
         stack,
         policies,
@@ -586,7 +692,9 @@ mod tests {
         };
         let stop = Stop::default();
         // Work for a minute at least; nobody else says stop.
-        let time = task(&pattern, 1 << 26, &stop, &line).unwrap().unwrap();
+        let time = task(Work::Pattern(pattern), 1 << 26, &stop, &line)
+            .unwrap()
+            .unwrap();
         assert!(stop.asked() && time.files < 1 << 26, "{} files", time.files);
     }
 
@@ -626,7 +734,7 @@ mod tests {
         );
         assert!(
             says(CreatClo {
-                on: Some(On::File),
+                on: Some(On::Device),
                 ..base()
             })
             .contains("pattern")

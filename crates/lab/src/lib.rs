@@ -6,6 +6,7 @@ mod compare;
 mod duration;
 mod engine;
 mod file;
+mod files;
 mod fio;
 mod fio_error;
 mod fio_run;

@@ -23,7 +23,7 @@ use crate::sample::Unit;
 use crate::scenario::{FioSource, Scenario, WorkloadKind, WorkloadSpec};
 use crate::shared::{Shared, Workload};
 use crate::switches::Switches;
-use crate::tasks::{Buffers, Task, Tasks};
+use crate::tasks::{Buffers, Files, Task, Tasks};
 
 /// A workload that can be started again and again.
 pub(crate) enum Load {
@@ -94,7 +94,7 @@ pub(crate) fn build(
                 threads += plan.clones().len();
                 Some(plan)
             }
-            WorkloadKind::CreatClo { tasks } => {
+            WorkloadKind::CreatClo { tasks } | WorkloadKind::CreatCloFiles { tasks } => {
                 threads += tasks;
                 None
             }
@@ -104,25 +104,19 @@ pub(crate) fn build(
     let cache = ExtentCache::new(Config::new().with_counter_slots(threads + 1));
     let switches = Arc::new(Switches::new());
     let mut ground = Ground::new(stack, cache.clone(), Arc::clone(&switches));
-    let buffers = if plans.iter().any(Option::is_none) {
-        // Before any file, so that block numbers are those that were recorded.
-        ground
-            .reserve("the buffers of creat-clo", AREA_BLOCKS * BLOCK)
-            .map_err(|source| LabError::Fio {
-                workload: scenario.name.clone(),
-                source: Box::new(source),
-            })?;
-        Some(buffers(&ground, options.probe)?)
-    } else {
-        None
-    };
+    let (files, buffers) = under_tasks(scenario, &mut ground, threads, options.probe)?;
     let mut loads = Vec::new();
     let mut workloads = Vec::new();
     for (number, (spec, plan)) in scenario.workloads.iter().zip(plans).enumerate() {
         let (load, workload) = match (plan, &spec.kind, &buffers) {
             (Some(plan), _, _) => fio(spec, &plan, &mut ground, scenario.seed, number as u64)?,
-            (None, WorkloadKind::CreatClo { tasks }, Some(buffers)) => {
+            (
+                None,
+                WorkloadKind::CreatClo { tasks } | WorkloadKind::CreatCloFiles { tasks },
+                Some(buffers),
+            ) => {
                 let tasks = Tasks {
+                    files: files.clone(),
                     buffers: buffers.clone(),
                     base: 0,
                     cache: cache.clone(),
@@ -150,6 +144,31 @@ pub(crate) fn build(
         loads,
         policies,
     })
+}
+
+/// What the tasks of creat-clo work on: a file system as soon as one workload asks for files, else
+/// buffers over a part of the device.
+fn under_tasks(
+    scenario: &Scenario,
+    ground: &mut Ground,
+    threads: usize,
+    probe: bool,
+) -> Result<(Option<Files>, Option<Buffers>), LabError> {
+    let broken = |source: FioError| LabError::fio(&scenario.name, source);
+    let kinds = || scenario.workloads.iter().map(|w| &w.kind);
+    if kinds().any(|k| matches!(k, WorkloadKind::CreatCloFiles { .. })) {
+        let files = ground.files_for_tasks(threads, probe).map_err(broken)?;
+        let buffers = files.buffers();
+        return Ok((Some(files), Some(buffers)));
+    }
+    if kinds().any(|k| matches!(k, WorkloadKind::CreatClo { .. })) {
+        // Before any file, so that block numbers are those that were recorded.
+        ground
+            .reserve("the buffers of creat-clo", AREA_BLOCKS * BLOCK)
+            .map_err(broken)?;
+        return Ok((None, Some(buffers(ground, probe)?)));
+    }
+    Ok((None, None))
 }
 
 fn parse(spec: &WorkloadSpec, source: &FioSource) -> Result<Plan, LabError> {
@@ -196,7 +215,11 @@ fn buffers(ground: &Ground, probe: bool) -> Result<Buffers, LabError> {
 fn creat_clo(spec: &WorkloadSpec, tasks: Tasks) -> (Load, Workload) {
     let mut workload = Workload::new(
         &spec.name,
-        "create-close-unlink, access pattern on buffers",
+        if tasks.files.is_some() {
+            "create-close-unlink on files of the ext4 layer"
+        } else {
+            "create-close-unlink, access pattern on buffers"
+        },
         Unit::Op,
         tasks.count,
         spec.warmup,

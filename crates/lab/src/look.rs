@@ -6,7 +6,7 @@ use cairn_block::Device;
 use cairn_buffer::{BitCount, CountingProbe};
 use cairn_extents::{CounterMode, ExtentMap, Kind, Reading};
 
-use crate::file::FlatFile;
+use crate::files::AnyFile;
 use crate::pattern::DIRTIES;
 use crate::sample::{
     BitSample, BufferSample, Cell, CellStatus, CounterView, ExtentSample, FlagSample, HeadSample,
@@ -358,7 +358,7 @@ fn words(name: &str) -> String {
 }
 
 /// Sums a file's entries up in cells of equal length.
-fn strip(file: &FlatFile) -> Strip {
+fn strip(file: &AnyFile) -> Strip {
     let blocks = file.blocks();
     let cells = CELLS.min(blocks).max(1);
     let mut strip = Strip {

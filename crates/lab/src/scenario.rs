@@ -72,6 +72,11 @@ pub enum WorkloadKind {
         /// Tasks, each a thread.
         tasks: usize,
     },
+    /// The same on files of the ext4 layer.
+    CreatCloFiles {
+        /// Tasks, each a thread.
+        tasks: usize,
+    },
 }
 
 /// Where fio jobs come from.
@@ -109,7 +114,7 @@ const PRESETS: &[PresetInfo] = &[
     },
     PresetInfo {
         name: "creat-clo",
-        about: "create-close-delete as the buffer cache sees it: 42 set calls on four shared buffer heads",
+        about: "create-close-delete of files in one directory: 42 set calls on four shared buffer heads each",
         text: include_str!("../scenarios/creat-clo.toml"),
     },
 ];

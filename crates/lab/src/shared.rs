@@ -8,7 +8,7 @@ use cairn_block::Stack;
 use cairn_extents::ExtentCache;
 
 use crate::engine::run::Stop;
-use crate::file::FlatFile;
+use crate::files::AnyFile;
 use crate::latency::{self, Hist};
 use crate::policy::Mechanism;
 use crate::recorder::{Cell, Counts, Epoch};
@@ -21,7 +21,7 @@ pub(crate) struct Shared {
     pub(crate) cache: ExtentCache,
     pub(crate) buffers: Option<Buffers>,
     /// The file whose extents are shown.
-    pub(crate) first_file: Option<Arc<FlatFile>>,
+    pub(crate) first_file: Option<Arc<AnyFile>>,
     pub(crate) epoch: Arc<Epoch>,
     pub(crate) workloads: Vec<Workload>,
     /// Time at the start that the statistics leave out: the longest that any workload asks for, since all
@@ -207,7 +207,7 @@ impl Shared {
         stack: Stack,
         cache: ExtentCache,
         buffers: Option<Buffers>,
-        first_file: Option<Arc<FlatFile>>,
+        first_file: Option<Arc<AnyFile>>,
         workloads: Vec<Workload>,
     ) -> Self {
         Self {

@@ -1,19 +1,25 @@
 //! The switches that this crate's own hot paths read.
 
+use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 /// Read once per operation with one relaxed load each, written only when a person or a scenario
 /// switches. Nothing else shares the line, so the loads stay in every core's cache.
-#[derive(Debug)]
 #[repr(align(128))]
 pub(crate) struct Switches {
     extent_cache: AtomicBool,
+    followers: Mutex<Vec<Follower>>,
 }
+
+/// Is told when the extent cache is switched.
+type Follower = Box<dyn Fn(bool) + Send + Sync>;
 
 impl Switches {
     pub(crate) const fn new() -> Self {
         Self {
             extent_cache: AtomicBool::new(true),
+            followers: Mutex::new(Vec::new()),
         }
     }
 
@@ -25,5 +31,29 @@ impl Switches {
 
     pub(crate) fn set_extent_cache(&self, on: bool) {
         self.extent_cache.store(on, Ordering::Relaxed);
+        for follower in self
+            .followers
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .iter()
+        {
+            follower(on);
+        }
+    }
+
+    /// Tells `follower` from now on whenever the extent cache is switched.
+    pub(crate) fn follow(&self, follower: impl Fn(bool) + Send + Sync + 'static) {
+        self.followers
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push(Box::new(follower));
+    }
+}
+
+impl fmt::Debug for Switches {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Switches")
+            .field("extent_cache", &self.extent_cache())
+            .finish_non_exhaustive()
     }
 }

@@ -4,10 +4,12 @@ use std::sync::{Arc, Mutex, TryLockError};
 use std::time::Instant;
 
 use cairn_buffer::{BufferCache, BufferStats, CountingProbe, HeadInfo, NoProbe};
+use cairn_ext4::{Dir, Ext4};
 use cairn_extents::ExtentCache;
 use cairn_flags::{Probe, SetPolicy};
 
 use crate::engine::run::Stop;
+use crate::files::{FileTask, Work};
 use crate::pattern::{DIR_INO, Pattern};
 use crate::recorder::{Cell, DIRS, Epoch, Recorder};
 use crate::switches::Switches;
@@ -56,8 +58,27 @@ impl Buffers {
     }
 }
 
+/// The file system that tasks work on, if they work on files.
+#[derive(Clone)]
+pub(crate) enum Files {
+    Plain(Arc<Ext4<NoProbe>>, Dir<NoProbe>),
+    Counted(Arc<Ext4<CountingProbe>>, Dir<CountingProbe>),
+}
+
+impl Files {
+    /// The cache of its metadata.
+    pub(crate) fn buffers(&self) -> Buffers {
+        match self {
+            Self::Plain(fs, _) => Buffers::Plain(Arc::clone(fs.buffers())),
+            Self::Counted(fs, _) => Buffers::Counted(Arc::clone(fs.buffers())),
+        }
+    }
+}
+
 /// A workload of tasks.
 pub(crate) struct Tasks {
+    /// Works on files of it, or else on buffers alone.
+    pub(crate) files: Option<Files>,
     pub(crate) buffers: Buffers,
     /// First block of the area.
     pub(crate) base: u64,
@@ -101,19 +122,22 @@ impl Tasks {
     }
 
     fn task(&self, number: usize, recorder: Recorder, pool: Option<Pool>) -> Task {
-        match &self.buffers {
-            Buffers::Plain(buffers) => Task::Plain(Run {
-                pattern: self.pattern(number, buffers),
-                recorder,
-                pool,
-                number,
-            }),
-            Buffers::Counted(buffers) => Task::Counted(Run {
-                pattern: self.pattern(number, buffers),
-                recorder,
-                pool,
-                number,
-            }),
+        let run = (recorder, pool, number);
+        match (&self.files, &self.buffers) {
+            (Some(Files::Plain(fs, dir)), _) => Task::Plain(Run::new(
+                Work::Files(FileTask::new(fs, dir, number, 1)),
+                run,
+            )),
+            (Some(Files::Counted(fs, dir)), _) => Task::Counted(Run::new(
+                Work::Files(FileTask::new(fs, dir, number, 1)),
+                run,
+            )),
+            (None, Buffers::Plain(buffers)) => {
+                Task::Plain(Run::new(Work::Pattern(self.pattern(number, buffers)), run))
+            }
+            (None, Buffers::Counted(buffers)) => {
+                Task::Counted(Run::new(Work::Pattern(self.pattern(number, buffers)), run))
+            }
         }
     }
 
@@ -148,22 +172,31 @@ type Pool = Arc<[Mutex<Recorder>]>;
 
 /// The loop of a task.
 pub(crate) struct Run<P: Probe> {
-    pattern: Pattern<P>,
+    work: Work<P>,
     recorder: Recorder,
     pool: Option<Pool>,
     number: usize,
 }
 
 impl<P: Probe> Run<P> {
+    fn new(work: Work<P>, (recorder, pool, number): (Recorder, Option<Pool>, usize)) -> Self {
+        Self {
+            work,
+            recorder,
+            pool,
+            number,
+        }
+    }
+
     fn run(mut self, stop: &Stop) -> Result<(), String> {
-        let mut held = self.pattern.held().map_err(|e| e.to_string())?;
+        let mut held = self.work.begin()?;
         while !stop.asked() {
             match &self.pool {
                 None => {
                     // One clock read a file: the end of one is the beginning of the next.
                     let mut begun = Instant::now();
                     for _ in 0..SLICE {
-                        held.triple().map_err(|e| e.to_string())?;
+                        held.step()?;
                         let now = Instant::now();
                         self.recorder.done(0, 0, Some(nanos(begun, now)));
                         begun = now;
@@ -181,7 +214,7 @@ impl<P: Probe> Run<P> {
                     };
                     let mut begun = lease.as_ref().map(|_| Instant::now());
                     for _ in 0..SLICE {
-                        held.triple().map_err(|e| e.to_string())?;
+                        held.step()?;
                         self.recorder.done(0, 0, None);
                         if let (Some(recorder), Some(at)) = (&mut lease, begun) {
                             let now = Instant::now();

@@ -91,6 +91,26 @@ fn hundreds_of_tasks_share_four_buffers_under_either_policy() {
 }
 
 #[test]
+fn tasks_work_on_files_of_a_file_system_that_is_sound_afterwards() {
+    for variant in [cairn_lab::Variant::Patch, cairn_lab::Variant::Aim7] {
+        let result = run(&CreatClo {
+            tasks: 40,
+            on: Some(cairn_lab::On::File),
+            variant,
+            ..CreatClo::default()
+        });
+        assert_eq!(result.files, 40 * FILES_PER_JOB);
+        assert!(result.part.contains("ext4 layer"), "{}", result.part);
+    }
+    let result = run(&CreatClo {
+        tasks: 1,
+        on: Some(cairn_lab::On::File),
+        ..CreatClo::default()
+    });
+    check(&result);
+}
+
+#[test]
 #[ignore = "3000 threads and three million files take half a minute on two cores; just soak lab"]
 fn as_many_tasks_as_the_published_run() {
     let result = run(&CreatClo {

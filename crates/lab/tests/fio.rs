@@ -90,7 +90,7 @@ fn the_published_command_runs_and_looks_up_twice_for_each_write() {
     )
     .unwrap();
     assert!(
-        notes.iter().any(|n| n.starts_with("file layer: flat")),
+        notes.iter().any(|n| n.starts_with("file layer: ext4")),
         "{notes:?}"
     );
     assert!(

@@ -41,6 +41,9 @@ fn creat_clo(args: CreatCloArgs, registry: &Registry) -> anyhow::Result<u8> {
         registry,
     )
     .map_err(exit::of_lab)?;
+    if args.on == cli::On::File {
+        output::note("file layer: ext4");
+    }
     let progress = Progress::start(&format!(
         "running creat-clo: {} tasks, {length}",
         args.tasks

@@ -5,13 +5,13 @@ use std::sync::Arc;
 
 use cairn_block::{BlockDeviceExt, Caps, Device, Error, Op, ReqFlags, Result};
 
-use crate::file::FlatFile;
+use crate::files::AnyFile;
 
 /// What stands behind one file name of a job.
 #[derive(Clone)]
 pub(crate) enum Target {
     /// A file.
-    File(Arc<FlatFile>),
+    File(Arc<AnyFile>),
     /// A window of the device itself.
     Window(Window),
     /// Nothing at all: the cost of the engine.

@@ -4,13 +4,18 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use cairn_block::{BlockDeviceExt, Device, Stack};
+use cairn_buffer::CountingProbe;
+use cairn_ext4::Ext4;
 use cairn_extents::ExtentCache;
+use cairn_flags::Probe;
 
 use crate::engine::target::{Target, Window};
 use crate::file::{FileSpec, FlatFile, Fresh};
+use crate::files::{self, AnyFile, LayerFile};
 use crate::fio_error::FioError;
 use crate::layout::BLOCK;
 use crate::switches::Switches;
+use crate::tasks::Files;
 
 /// What stands behind a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -38,10 +43,23 @@ pub(crate) struct Ground {
     len: u64,
     next: u64,
     places: HashMap<String, Target>,
-    files: Vec<(String, Arc<FlatFile>)>,
+    files: Vec<(String, Arc<AnyFile>)>,
+    layer: Layer,
     cache: ExtentCache,
     switches: Arc<Switches>,
     next_ino: u64,
+}
+
+/// What files are made on.
+enum Layer {
+    /// Not decided: no file was asked for.
+    Open,
+    /// Windows of the device, and why not the ext4 layer.
+    Flat(String),
+    /// The ext4 layer.
+    Ext4(Arc<Ext4>),
+    /// The same, on buffers whose flag words are counted.
+    Counted(Arc<Ext4<CountingProbe>>),
 }
 
 /// First inode number: 11 is the first that ext4 gives to a file of the user's.
@@ -49,6 +67,9 @@ const FIRST_INO: u64 = 11;
 
 /// Bytes written at a time when a file is laid out.
 const LAYOUT_STEP: usize = 1 << 20;
+
+/// Threads that count in slots of their own.
+const SLOTS: usize = 64;
 
 impl Ground {
     pub(crate) fn new(stack: Stack, cache: ExtentCache, switches: Arc<Switches>) -> Self {
@@ -59,18 +80,104 @@ impl Ground {
             next: 0,
             places: HashMap::new(),
             files: Vec::new(),
+            layer: Layer::Open,
             cache,
             switches,
             next_ino: FIRST_INO,
         }
     }
 
-    /// Bytes that a list of needs takes.
+    /// Bytes that a list of needs takes, with what a file system takes for itself.
     pub(crate) fn size_for(needs: &[Need]) -> u64 {
+        let bytes = Self::bytes_of(needs);
+        if needs.iter().any(|n| n.on == On::File) {
+            bytes.saturating_add(files::overhead(bytes))
+        } else {
+            bytes
+        }
+    }
+
+    /// Bytes of the files and windows alone.
+    pub(crate) fn bytes_of(needs: &[Need]) -> u64 {
         needs
             .iter()
             .map(|n| n.bytes.next_multiple_of(BLOCK))
             .fold(0, u64::saturating_add)
+    }
+
+    /// Decides what files are made on: the ext4 layer, where it has the device for itself and enough room.
+    fn choose(&mut self, needs: &[Need]) {
+        if !matches!(self.layer, Layer::Open) || needs.iter().all(|n| n.on == On::Device) {
+            return;
+        }
+        let bytes = Self::bytes_of(needs);
+        let need = bytes.saturating_add(files::overhead(bytes));
+        self.layer = if self.next > 0 || needs.iter().any(|n| n.on == On::Device) {
+            Layer::Flat("a part of the device is used as it is".to_owned())
+        } else if let Some(name) = unsuited(&self.stack) {
+            Layer::Flat(format!(
+                "what `{name}` does is meant for the jobs' own requests"
+            ))
+        } else if need > self.len {
+            Layer::Flat(format!(
+                "a file system for {bytes} bytes takes {need}, the device has {}",
+                self.len
+            ))
+        } else {
+            match files::make(
+                self.stack.device(),
+                &self.cache,
+                &self.switches,
+                SLOTS,
+                needs.len() as u64,
+            ) {
+                Ok(fs) => Layer::Ext4(fs),
+                Err(e) => Layer::Flat(format!("no file system can be made here: {e}")),
+            }
+        };
+    }
+
+    /// A file system for tasks that work on files, which takes the whole device.
+    ///
+    /// # Errors
+    /// When none can be made.
+    pub(crate) fn files_for_tasks(
+        &mut self,
+        threads: usize,
+        probe: bool,
+    ) -> Result<Files, FioError> {
+        let broken = |e: cairn_ext4::Error| {
+            FioError::job(
+                "creat-clo",
+                format!("no file system can be made on {}: {e}", self.spec),
+            )
+        };
+        let device = self.stack.device();
+        let (slots, count) = (threads + 1, threads as u64);
+        Ok(if probe {
+            let fs =
+                files::make(device, &self.cache, &self.switches, slots, count).map_err(broken)?;
+            let dir = files::shared_dir(&fs).map_err(broken)?;
+            self.layer = Layer::Counted(Arc::clone(&fs));
+            Files::Counted(fs, dir)
+        } else {
+            let fs =
+                files::make(device, &self.cache, &self.switches, slots, count).map_err(broken)?;
+            let dir = files::shared_dir(&fs).map_err(broken)?;
+            self.layer = Layer::Ext4(Arc::clone(&fs));
+            Files::Plain(fs, dir)
+        })
+    }
+
+    /// What files are made on, in one line, once a file was made.
+    pub(crate) fn layer(&self) -> Option<String> {
+        match &self.layer {
+            Layer::Open => None,
+            Layer::Flat(why) => Some(format!(
+                "file layer: flat (a file is a window of the device with an extent map; {why})"
+            )),
+            Layer::Ext4(_) | Layer::Counted(_) => Some("file layer: ext4".to_owned()),
+        }
     }
 
     pub(crate) fn stack(&self) -> &Stack {
@@ -91,7 +198,7 @@ impl Ground {
     }
 
     /// Files made so far, in order.
-    pub(crate) fn files(&self) -> &[(String, Arc<FlatFile>)] {
+    pub(crate) fn files(&self) -> &[(String, Arc<AnyFile>)] {
         &self.files
     }
 
@@ -124,8 +231,20 @@ impl Ground {
     /// When the device is too short, or refuses to be laid out.
     pub(crate) fn make(&mut self, needs: &[Need]) -> Result<(), FioError> {
         let alone = needs.len() == 1 && self.next == 0;
+        self.choose(needs);
         for need in needs {
             if self.places.contains_key(&need.path) {
+                continue;
+            }
+            let on_layer = match (&self.layer, need.on) {
+                (Layer::Ext4(fs), On::File) => Some(AnyFile::Layer(layer_file(fs, need)?)),
+                (Layer::Counted(fs), On::File) => Some(AnyFile::Counted(layer_file(fs, need)?)),
+                _ => None,
+            };
+            if let Some(file) = on_layer {
+                let file = Arc::new(file);
+                self.files.push((need.path.clone(), Arc::clone(&file)));
+                self.places.insert(need.path.clone(), Target::File(file));
                 continue;
             }
             let start = self.next;
@@ -174,12 +293,12 @@ impl Ground {
             size: need.bytes,
             fresh: need.fresh,
         };
-        let file = Arc::new(FlatFile::new(
+        let file = Arc::new(AnyFile::Flat(FlatFile::new(
             &spec,
             Arc::clone(self.device()),
             self.cache.map(ino),
             Arc::clone(&self.switches),
-        ));
+        )));
         if need.fresh == Fresh::Written {
             lay_out(self.device(), start, need.bytes, ino).map_err(|source| FioError::Layout {
                 path: need.path.clone(),
@@ -189,6 +308,49 @@ impl Ground {
         self.files.push((need.path.clone(), Arc::clone(&file)));
         Ok(Target::File(file))
     }
+}
+
+/// A layer or device of the stack on which no file system is to be made: one that keeps nothing, or whose
+/// faults are counted by requests.
+fn unsuited(stack: &Stack) -> Option<String> {
+    const UNSUITED: &[&str] = &[
+        "error",
+        "pause",
+        "checkwrite",
+        "readonly",
+        "null",
+        "zero",
+        "pattern",
+    ];
+    stack
+        .spec()
+        .nodes()
+        .iter()
+        .map(|node| node.name.clone())
+        .find(|name| UNSUITED.contains(&name.as_str()))
+}
+
+/// A file of the ext4 layer, laid out where it is read.
+fn layer_file<P: Probe>(fs: &Arc<Ext4<P>>, need: &Need) -> Result<LayerFile<P>, FioError> {
+    let broken = |message: String| FioError::job(&need.path, message);
+    let file = LayerFile::new(fs, &need.path, need.bytes, need.fresh == Fresh::Unwritten)
+        .map_err(|e| broken(format!("the file layer: {e}")))?;
+    if need.fresh == Fresh::Written {
+        let mut buf = vec![0; LAYOUT_STEP];
+        fastrand::Rng::with_seed(file.ino()).fill(&mut buf);
+        let mut at = 0;
+        while at < need.bytes {
+            let n = (need.bytes - at).min(LAYOUT_STEP as u64);
+            let piece = usize::try_from(n).ok().and_then(|n| buf.get(..n));
+            file.write(at, piece.unwrap_or_default(), false)
+                .map_err(|source| FioError::Layout {
+                    path: need.path.clone(),
+                    source: Box::new(source),
+                })?;
+            at += n;
+        }
+    }
+    Ok(file)
 }
 
 /// Fills a window with bytes that belong to the seed.

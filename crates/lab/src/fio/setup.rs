@@ -81,17 +81,16 @@ pub(crate) fn setup(
         Some(ground) => grounds.push(ground),
         None if for_default > 0 => {
             let ground = open(&format!("ram({for_default})"));
-            grounds.push(ground.map_err(|e| no_room(&by_ground, default, for_default, e))?);
+            let bytes = by_ground.get(default).map_or(0, |n| Ground::bytes_of(n));
+            grounds.push(ground.map_err(|e| no_room(&by_ground, default, bytes, e))?);
         }
         None => {}
     }
     let mut place: HashMap<String, usize> = HashMap::new();
-    let mut files = false;
     let mut noted = 0;
     for (index, (ground, needs)) in grounds.iter_mut().zip(&by_ground).enumerate() {
         for need in needs {
             place.insert(need.path.clone(), index);
-            files |= need.on == On::File;
             noted += 1;
             if noted <= NOTED {
                 let kind = match need.on {
@@ -115,9 +114,9 @@ pub(crate) fn setup(
     if noted > NOTED {
         note(format!("and {} more paths", noted - NOTED));
     }
-    if files {
-        note("file layer: flat (a file is a window of the device with an extent map)".to_owned());
-    }
+    let mut layers: Vec<String> = grounds.iter().filter_map(Ground::layer).collect();
+    layers.dedup();
+    layers.into_iter().for_each(note);
     let making = Making {
         seed: choice.seed,
         for_ever: false,

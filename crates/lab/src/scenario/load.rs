@@ -47,6 +47,7 @@ struct Workload {
     runtime: Option<Spanned<String>>,
     warmup: Option<Spanned<String>>,
     tasks: Option<Spanned<i64>>,
+    on: Option<Spanned<String>>,
 }
 
 /// `[workload]` or `[[workload]]`.
@@ -160,6 +161,10 @@ fn workload(source: &Source<'_>, raw: Workload) -> Result<WorkloadSpec, Scenario
                 let message = "only workloads of kind `aim7` have tasks; fio jobs have --numjobs";
                 return Err(source.error(&tasks.span(), "tasks", message));
             }
+            if let Some(on) = &raw.on {
+                let message = "only workloads of kind `aim7` choose between `pattern` and `file`";
+                return Err(source.error(&on.span(), "on", message));
+            }
             match (raw.options, raw.job) {
                 (Some(options), None) => {
                     WorkloadKind::Fio(FioSource::Options(options.into_inner()))
@@ -195,7 +200,15 @@ fn workload(source: &Source<'_>, raw: Workload) -> Result<WorkloadSpec, Scenario
                         source.error(&tasks.span(), "tasks", message)
                     })?,
             };
-            WorkloadKind::CreatClo { tasks }
+            match raw.on.as_ref().map(|on| on.get_ref().as_str()) {
+                None | Some("pattern") => WorkloadKind::CreatClo { tasks },
+                Some("file") => WorkloadKind::CreatCloFiles { tasks },
+                Some(other) => {
+                    let message = format!("`{other}`: `pattern` or `file` would be right");
+                    let span = raw.on.as_ref().map(Spanned::span).unwrap_or_default();
+                    return Err(source.error(&span, "on", message));
+                }
+            }
         }
         other => {
             let message = format!("`{other}` is no kind of workload; kinds are fio, aim7");
@@ -205,7 +218,9 @@ fn workload(source: &Source<'_>, raw: Workload) -> Result<WorkloadSpec, Scenario
     let name = raw.name.map_or_else(
         || match &kind {
             WorkloadKind::Fio(_) => "fio".to_owned(),
-            WorkloadKind::CreatClo { .. } => "creat-clo".to_owned(),
+            WorkloadKind::CreatClo { .. } | WorkloadKind::CreatCloFiles { .. } => {
+                "creat-clo".to_owned()
+            }
         },
         Spanned::into_inner,
     );
@@ -282,6 +297,11 @@ pub(super) fn print(scenario: &Scenario) -> String {
             }
             WorkloadKind::CreatClo { tasks } => {
                 line("kind", quote("aim7"));
+                line("tasks", tasks.to_string());
+            }
+            WorkloadKind::CreatCloFiles { tasks } => {
+                line("kind", quote("aim7"));
+                line("on", quote("file"));
                 line("tasks", tasks.to_string());
             }
         }

@@ -150,6 +150,22 @@ else
   echo "skipped: fio has no nbd engine here"
 fi
 
+if have nbd-trdump nbd-trplay qemu-io nbdcopy; then
+  section "a log of requests"
+  serve log 'ram(1m)' --record "$work/requests.log" --dash
+  run qemu-io -f raw "$uri" -c 'write -P 1 0 256k' -c 'write -P 2 4k 4k' -c 'read 0 64k' -c 'write -P 3 900k 512' -c flush
+  run nbdcopy "$uri" "$work/now"
+  sleep 1.2
+  stop log
+  nbd-trdump <"$work/requests.log" >"$work/out" 2>&1 || fail "nbd-trdump"
+  out 'WRITE'
+  truncate -s 1M "$work/replayed"
+  run nbd-trplay -i "$work/replayed" -l "$work/requests.log"
+  cmp "$work/now" "$work/replayed" || fail "the replayed log gives another image"
+  grep -q 'client' "$work/log.log" || fail "--dash shows no clients"
+  rm -f "$work/now" "$work/replayed"
+fi
+
 if have nbdkit && nbdkit nbd --version >/dev/null 2>&1; then
   section "nbdkit as a proxy"
   serve far 'ram(16m)'

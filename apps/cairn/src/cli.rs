@@ -374,6 +374,12 @@ pub(crate) struct ServeArgs {
     /// Largest request that carries data
     #[arg(long, value_name = "SIZE", default_value = "64m", value_parser = payload)]
     pub(crate) max_payload: u32,
+    /// Log requests, the payload of writes, and replies, for nbd-trdump and nbd-trplay
+    #[arg(long, value_name = "FILE")]
+    pub(crate) record: Option<PathBuf>,
+    /// Show each second, on stderr, the clients and what passes each layer
+    #[arg(long)]
+    pub(crate) dash: bool,
 }
 
 /// `cairn list`.

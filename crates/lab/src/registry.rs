@@ -166,7 +166,9 @@ fn engine_about(engine: IoEngine) -> &'static str {
         EngineClass::Null => "touches no device: the cost of the engine itself",
         EngineClass::Cpu => "refused: burns CPU and does no I/O",
         EngineClass::Metadata => "refused: needs a file system",
-        EngineClass::Nbd => "refused: needs the NBD client",
+        EngineClass::Nbd => {
+            "refused: an NBD export is a stack here, nbd(URI), under any other engine"
+        }
         EngineClass::Outside => "refused: needs something outside a storage stack",
     }
 }

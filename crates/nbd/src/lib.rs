@@ -10,7 +10,7 @@ mod wait;
 
 pub use client::{ConnectError, NbdConfig, NbdDevice, register};
 pub use server::{
-    ClientStats, Export, ExportError, ListenError, Listener, ServeError, Server, ServerConfig,
-    ServerError, ServerStats, Stopper, Totals,
+    ClientStats, Export, ExportError, ListenError, Listener, Recorder, ServeError, Server,
+    ServerConfig, ServerError, ServerStats, Stopper, Totals,
 };
 pub use uri::{NbdUri, UriError};

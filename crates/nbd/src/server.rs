@@ -8,6 +8,7 @@ mod greet;
 mod input;
 mod listen;
 mod pace;
+mod record;
 mod segs;
 mod stats;
 mod workers;
@@ -15,6 +16,7 @@ mod workers;
 pub use config::ServerConfig;
 pub use export::{Export, ExportError};
 pub use listen::{ListenError, Listener};
+pub use record::Recorder;
 pub use stats::{ClientStats, ServerStats, Totals};
 
 use std::collections::HashSet;

@@ -1,5 +1,8 @@
 //! `cairn nbd`: stacks as network block devices.
 
+mod watch;
+
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::Duration;
@@ -7,12 +10,13 @@ use std::time::Duration;
 use anyhow::Context as _;
 use cairn_block::Stack;
 use cairn_lab::Registry;
-use cairn_nbd::{Export, Listener, Server, ServerConfig, Stopper};
+use cairn_nbd::{Export, Listener, Recorder, Server, ServerConfig, Stopper};
 
 use crate::cli::{NbdAction, NbdArgs, ServeArgs};
 use crate::exit::{DONE, Failed};
 use crate::interrupt::Interrupt;
 use crate::output::note;
+use watch::Watch;
 
 /// How often a stop is looked for.
 const LOOK: Duration = Duration::from_millis(20);
@@ -37,13 +41,23 @@ fn serve(args: &ServeArgs, registry: &Registry) -> anyhow::Result<u8> {
             Ok(export.described(about)?.read_only(args.read_only))
         })
         .collect::<anyhow::Result<Vec<_>>>()?;
-    let config = ServerConfig::new()
+    let mut config = ServerConfig::new()
         .connections(usize::try_from(args.max_conn).unwrap_or(usize::MAX))
         .handshake_time(args.handshake_timeout)
         .idle(args.idle_timeout)
         .threads(args.threads.into())
         .max_payload(args.max_payload)
         .notes(note);
+    let recorder = match &args.record {
+        None => None,
+        Some(file) => {
+            let what = || format!("--record {}", file.display());
+            Some(Arc::new(Recorder::create(file).with_context(what)?))
+        }
+    };
+    if let Some(recorder) = &recorder {
+        config = config.record(Arc::clone(recorder));
+    }
     // Signals are watched before anybody can connect.
     let interrupt = Interrupt::watch().context("cannot watch for signals")?;
     let listener = listen(args)?;
@@ -55,14 +69,24 @@ fn serve(args: &ServeArgs, registry: &Registry) -> anyhow::Result<u8> {
         let serving = scope.spawn(|| server.serve(&listener));
         let stopper = server.stopper();
         let flag = interrupt.flag();
+        let mut watch = args.dash.then(|| Watch::new(&stacks));
         while !flag.load(Ordering::Relaxed) && !serving.is_finished() {
             thread::sleep(LOOK);
+            if let Some(watch) = &mut watch {
+                watch.look(&stopper);
+            }
         }
         stopper.stop();
         let ended = serving.join();
         tell(&stopper);
         ended
     });
+    if let Some(recorder) = recorder {
+        let what = "--record: the log is incomplete";
+        recorder
+            .finish()
+            .map_err(|e| Failed(anyhow::Error::new(e).context(what)))?;
+    }
     match ended {
         Ok(Ok(())) => Ok(interrupt.code().unwrap_or(DONE)),
         Ok(Err(error)) => Err(Failed(error.into()).into()),

@@ -168,7 +168,7 @@ fn values(job: &Job) -> Result<(), FioError> {
         EngineClass::Nbd => {
             return refuse(
                 "ioengine",
-                "the NBD client is not there; take libaio with --stack",
+                "an NBD export is a stack here: take libaio with --stack 'nbd(URI)'",
             );
         }
         EngineClass::Outside => {

@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::record::Recorder;
 use crate::codec::HandshakeLimits;
 
 /// Limits and habits of a server.
@@ -27,6 +28,7 @@ pub struct ServerConfig {
     pub(super) threads: usize,
     pub(super) max_payload: u32,
     pub(super) notes: Option<Arc<Notes>>,
+    pub(super) recorder: Option<Arc<Recorder>>,
 }
 
 type Notes = dyn Fn(&str) + Send + Sync;
@@ -44,6 +46,7 @@ impl Default for ServerConfig {
             threads: 64,
             max_payload: crate::codec::ExportInfo::MAX_PAYLOAD,
             notes: None,
+            recorder: None,
         }
     }
 }
@@ -110,6 +113,13 @@ impl ServerConfig {
     #[must_use]
     pub const fn max_payload(mut self, bytes: u32) -> Self {
         self.max_payload = bytes;
+        self
+    }
+
+    /// Logs what is asked and answered.
+    #[must_use]
+    pub fn record(mut self, recorder: Arc<Recorder>) -> Self {
+        self.recorder = Some(recorder);
         self
     }
 

@@ -264,10 +264,14 @@ impl<'c> Session<'c> {
         self.mailbox.take(&mut self.finished);
         let mut errors = 0;
         for f in self.finished.drain(..) {
-            self.pace.handed(f.bytes, f.took);
+            let bytes = f.request.len;
+            self.pace.handed(bytes, f.took);
             self.jobs -= 1;
-            self.job_bytes = self.job_bytes.saturating_sub(weight(f.bytes));
-            errors += u64::from(!f.ok);
+            self.job_bytes = self.job_bytes.saturating_sub(weight(bytes));
+            errors += u64::from(f.error.is_some());
+            if let Some(log) = &self.shared.config.recorder {
+                log.reply(&f.request, f.error);
+            }
             self.out.append(f.answer);
         }
         super::Counts::add(&self.live.counts.errors, errors);

@@ -22,7 +22,7 @@ const LONGEST_HOLE: u64 = 1 << 30;
 
 /// A failure as a reply tells it.
 pub(super) struct Failure {
-    error: WireError,
+    pub(super) error: WireError,
     message: String,
 }
 
@@ -66,14 +66,14 @@ pub(super) struct Executor<'a> {
 }
 
 impl Executor<'_> {
-    /// Carries out a request that was found good, and writes its whole answer. Returns whether it
-    /// succeeded.
+    /// Carries out a request that was found good, and writes its whole answer. Returns what went
+    /// wrong.
     pub(super) fn run(
         &self,
         request: &Request,
         payload: &[IoSlice<'_>],
         to: &mut Answers<'_>,
-    ) -> bool {
+    ) -> Option<WireError> {
         let mark = to.out.mark();
         let result = match request.command {
             command::READ => self.read(request, to),
@@ -86,9 +86,9 @@ impl Executor<'_> {
         if let Err(failure) = result {
             to.out.rewind(mark, to.pool);
             self.fail(request, &failure, to);
-            return false;
+            return Some(failure.error);
         }
-        true
+        None
     }
 
     /// Writes the answer to a request that was refused or failed.

@@ -47,10 +47,10 @@ impl Waker {
 
 /// One finished request.
 pub(super) struct Finished {
+    pub(super) request: Request,
     pub(super) answer: Segs,
-    pub(super) ok: bool,
+    pub(super) error: Option<WireError>,
     pub(super) took: Duration,
-    pub(super) bytes: u64,
 }
 
 /// Where finished requests of one connection arrive.
@@ -204,17 +204,17 @@ impl Workers {
         let mut scratch = Scratch::default();
         while let Some(job) = self.next() {
             let begun = Instant::now();
-            let (answer, ok) = self.run(&job, &mut pool, &mut scratch);
+            let (answer, error) = self.run(&job, &mut pool, &mut scratch);
             job.mailbox.put(Finished {
+                request: job.request,
                 answer,
-                ok,
+                error,
                 took: begun.elapsed(),
-                bytes: job.request.len,
             });
         }
     }
 
-    fn run(&self, job: &Job, pool: &mut Pool, scratch: &mut Scratch) -> (Segs, bool) {
+    fn run(&self, job: &Job, pool: &mut Pool, scratch: &mut Scratch) -> (Segs, Option<WireError>) {
         let executor = Executor {
             export: &job.export,
             rules: &job.rules,
@@ -244,9 +244,9 @@ impl Workers {
                     scratch,
                 };
                 executor.fail(&job.request, &WireError::Io.into(), &mut to);
-                (out, false)
+                (out, Some(WireError::Io))
             },
-            |ok| (std::mem::take(&mut out), ok),
+            |error| (std::mem::take(&mut out), error),
         )
     }
 }

@@ -155,6 +155,7 @@ impl Session<'_> {
             && !request.flags.contains(crate::codec::CommandFlags::DF)
         {
             self.input.used(header);
+            self.log_request(request, &Segs::default());
             self.long = Some(LongRead {
                 request: *request,
                 at: request.offset,
@@ -182,11 +183,18 @@ impl Session<'_> {
             scratch: &mut self.scratch,
         };
         let slices = slices.get(..usize::from(payload > 0)).unwrap_or_default();
-        let ok = executor.run(request, slices, &mut to);
+        let log = self.shared.config.recorder.as_deref();
+        if let Some(log) = log {
+            log.request(request, slices);
+        }
+        let error = executor.run(request, slices, &mut to);
+        if let Some(log) = log {
+            log.reply(request, error);
+        }
         self.input.used(header + payload);
         batch.inline += 1;
         batch.inline_bytes += request.len;
-        batch.errors += u64::from(!ok);
+        batch.errors += u64::from(error.is_some());
         if self.pace.slow() && self.input.len() == 0 && self.receive()? {
             // Another one came before this one was answered.
             self.alone = 0;
@@ -205,6 +213,7 @@ impl Session<'_> {
     }
 
     fn hand_over(&mut self, request: Request, payload: Segs, batch: &mut Batch) {
+        self.log_request(&request, &payload);
         let job = Job {
             request,
             payload,
@@ -222,6 +231,18 @@ impl Session<'_> {
         }
     }
 
+    fn log_request(&self, request: &Request, payload: &Segs) {
+        if let Some(log) = &self.shared.config.recorder {
+            log.request(request, &payload.slices());
+        }
+    }
+
+    fn log_reply(&self, request: &Request, error: Option<WireError>) {
+        if let Some(log) = &self.shared.config.recorder {
+            log.reply(request, error);
+        }
+    }
+
     /// Carries out a request whose payload is in segments.
     fn run_kept(&mut self, request: &Request, mut payload: Segs, batch: &mut Batch) {
         let executor = Executor {
@@ -234,11 +255,12 @@ impl Session<'_> {
             pool: &mut self.pool,
             scratch: &mut self.scratch,
         };
-        let ok = executor.run(request, &payload.slices(), &mut to);
+        let error = executor.run(request, &payload.slices(), &mut to);
         payload.clear(&mut self.pool);
         batch.inline += 1;
         batch.inline_bytes += request.len;
-        batch.errors += u64::from(!ok);
+        batch.errors += u64::from(error.is_some());
+        self.log_reply(request, error);
     }
 
     fn continue_payload(&mut self, coming: Coming, batch: &mut Batch) -> Next {
@@ -269,6 +291,7 @@ impl Session<'_> {
         if self.pace.slow() {
             self.hand_over(request, payload, batch);
         } else {
+            self.log_request(&request, &payload);
             self.run_kept(&request, payload, batch);
         }
         Next::Went
@@ -304,6 +327,11 @@ impl Session<'_> {
             scratch: &mut self.scratch,
         };
         executor.fail(&request, &error.into(), &mut to);
+        // A refused write left no payload to log.
+        if request.payload == 0 {
+            self.log_request(&request, &Segs::default());
+            self.log_reply(&request, Some(error));
+        }
         Next::Went
     }
 
@@ -328,7 +356,7 @@ impl Session<'_> {
         let mark = to.out.mark();
         let last = long.at + n == end;
         match executor.read_part(&request, long.at, n, last, &mut to) {
-            Ok(()) if last => {}
+            Ok(()) if last => self.log_reply(&request, None),
             Ok(()) => {
                 long.at += n;
                 self.long = Some(long);
@@ -337,6 +365,7 @@ impl Session<'_> {
                 to.out.rewind(mark, to.pool);
                 executor.fail(&request, &failure, &mut to);
                 batch.errors += 1;
+                self.log_reply(&request, Some(failure.error));
             }
         }
     }

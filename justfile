@@ -24,13 +24,13 @@ doc:
 loom:
     RUSTFLAGS="--cfg loom" cargo test --release --target-dir target/loom -p cairn-flags -p cairn-percpu -p cairn-extents loom
 
-# The bars: NAME is flags, percpu, extents or block.
+# The bars: NAME is flags, percpu, extents, block, nbd or lab.
 bench NAME:
     cargo bench -p cairn-rivals --bench {{NAME}}
 
-# The long forms of the tests: NAME is flags, percpu, extents or lab.
+# The long forms of the tests: NAME is flags, percpu, extents or lab; aa compares an arm with itself 200 times.
 soak NAME:
-    cargo test --release -p cairn-{{NAME}} -- --ignored
+    cargo test --release {{ if NAME == "aa" { "-p cairn-lab --test aa" } else { "-p cairn-" + NAME } }} -- --ignored
 
 # Renew the pictures in docs/ and the text snapshots after a wanted change of the screens.
 bless:

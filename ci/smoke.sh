@@ -76,6 +76,20 @@ cmp README.md "$work/back" || fail "a file came back changed"
 run 0 "$cairn" image check "$work/image"
 out 'sound'
 
+echo "a comparison, its report, and the report once more"
+code=0
+"$cairn" ab flag-set --pairs 6 --run-time 100ms --warmup 50ms --max-others 100 --max-steal 100 --out "$work/ab" \
+  >"$work/out" 2>"$work/err" || code=$?
+# Exit 1 stands for a machine that cannot tell, which is no fault of the program.
+[ "$code" -le 1 ] || fail "exit $code of cairn ab"
+out 'this machine resolves'
+out 'must move, moved'
+cp "$work/ab/report.html" "$work/before.html"
+run 0 "$cairn" report "$work/ab"
+cmp -s "$work/before.html" "$work/ab/report.html" || fail "the report came out different"
+run 0 "$cairn" compare "$work/ab" "$work/ab"
+bash ci/report-browser.sh "$work/ab" "$work/pictures"
+
 echo "lists"
 for what in scenarios policies layers engines; do
   run 0 "$cairn" list "$what"

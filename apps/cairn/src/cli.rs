@@ -39,6 +39,12 @@ pub(crate) enum Command {
     Fio(FioArgs),
     /// Run an AIM7 workload
     Aim7(Aim7Args),
+    /// Compare two arms of a policy in interleaved pairs
+    Ab(AbArgs),
+    /// Make the report of a run directory, or print what it holds
+    Report(ReportArgs),
+    /// Two run directories side by side, for looking only
+    Compare(CompareArgs),
     /// Replay kernel traces through the extent status cache, the kernel's answers as oracle
     Replay(ReplayArgs),
     /// Make, look into, fill and check ext4 file systems in image files
@@ -261,6 +267,100 @@ pub(crate) enum On {
     Pattern,
     /// Files of the file layer.
     File,
+}
+
+/// `cairn ab`.
+#[derive(Debug, Args)]
+pub(crate) struct AbArgs {
+    /// Policy to switch (see `cairn list policies`)
+    pub(crate) policy: String,
+    /// A preset's name or a path to a .toml file; by default the one that the policy was made for
+    #[arg(long, value_name = "NAME")]
+    pub(crate) scenario: Option<String>,
+    /// Both arms; by default the first two of the policy
+    #[arg(long, value_name = "A,B", value_parser = two_arms)]
+    pub(crate) arms: Option<[String; 2]>,
+    /// Pairs to keep; fixed before the first run
+    #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub(crate) pairs: u32,
+    /// Measured time of a run
+    #[arg(long, value_name = "T", value_parser = duration, default_value = "1.5s")]
+    pub(crate) run_time: Duration,
+    /// Time before it that is left out
+    #[arg(long, value_name = "T", value_parser = cairn_lab::parse_duration, default_value = "500ms")]
+    pub(crate) warmup: Duration,
+    /// Smallest interesting difference, in percent
+    #[arg(long, value_name = "PERCENT", default_value_t = 2.0, value_parser = percent)]
+    pub(crate) mde: f64,
+    /// Share of the CPUs in use that other processes may take from a run, in percent
+    #[arg(long, value_name = "PERCENT", default_value_t = 5.0, value_parser = percent)]
+    pub(crate) max_others: f64,
+    /// Share that the hypervisor may take, in percent
+    #[arg(long, value_name = "PERCENT", default_value_t = 1.0, value_parser = percent)]
+    pub(crate) max_steal: f64,
+    /// Print one JSON object
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// New folder for plan, runs, data and report
+    #[arg(long, value_name = "DIR")]
+    pub(crate) out: Option<PathBuf>,
+}
+
+/// `cairn report`.
+#[derive(Debug, Args)]
+pub(crate) struct ReportArgs {
+    /// The run directory
+    pub(crate) dir: PathBuf,
+    /// html rewrites report.html in it, the others print
+    #[arg(long, value_enum, default_value_t = ReportFormat::Html)]
+    pub(crate) format: ReportFormat,
+}
+
+/// `cairn compare`.
+#[derive(Debug, Args)]
+pub(crate) struct CompareArgs {
+    /// The first run directory
+    pub(crate) first: PathBuf,
+    /// The second
+    pub(crate) second: PathBuf,
+    /// Form of the result
+    #[arg(long, value_enum, default_value_t = ReportFormat::Text)]
+    pub(crate) format: ReportFormat,
+}
+
+/// Forms of a report.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ReportFormat {
+    /// A page without a script.
+    Html,
+    /// For people.
+    Text,
+    /// One JSON object.
+    Json,
+}
+
+/// Reads `A,B`.
+fn two_arms(text: &str) -> Result<[String; 2], String> {
+    match text
+        .split(',')
+        .map(str::trim)
+        .collect::<Vec<_>>()
+        .as_slice()
+    {
+        [a, b] if !a.is_empty() && !b.is_empty() => Ok([(*a).to_owned(), (*b).to_owned()]),
+        _ => {
+            Err("give both arms with a comma between them, as in always-rmw,check-first".to_owned())
+        }
+    }
+}
+
+/// Reads a share in percent.
+fn percent(text: &str) -> Result<f64, String> {
+    let number = text.strip_suffix('%').unwrap_or(text).trim();
+    match number.parse::<f64>() {
+        Ok(x) if (0.0..=100.0).contains(&x) => Ok(x),
+        _ => Err("give a number of percent from 0 to 100".to_owned()),
+    }
 }
 
 /// `cairn replay`.

@@ -1,6 +1,8 @@
 //! One file per command.
 
+mod ab;
 mod aim7;
+mod compare;
 mod config;
 mod dash;
 mod fio;
@@ -9,6 +11,7 @@ mod image;
 mod list;
 mod nbd;
 mod replay;
+mod report;
 mod stack;
 
 use cairn_lab::Registry;
@@ -22,6 +25,9 @@ pub(crate) fn run(cli: Cli, registry: &Registry) -> anyhow::Result<u8> {
         Some(Command::Dash(args)) => dash::run(&args, registry),
         Some(Command::Fio(args)) => fio::run(args, registry),
         Some(Command::Aim7(args)) => aim7::run(args, registry),
+        Some(Command::Ab(args)) => ab::run(args, registry),
+        Some(Command::Report(args)) => report::run(&args),
+        Some(Command::Compare(args)) => compare::run(&args),
         Some(Command::Replay(args)) => replay::run(&args),
         Some(Command::Image(args)) => image::run(&args),
         Some(Command::Stack(args)) => stack::run(&args, registry),

@@ -1,6 +1,13 @@
 //! Does the I/Os that a job describes.
 
+pub(crate) mod clock;
+pub(crate) mod digest;
 pub(crate) mod fill;
 pub(crate) mod generate;
+pub(crate) mod logger;
+pub(crate) mod pace;
+pub(crate) mod replay;
 pub(crate) mod run;
+pub(crate) mod spread;
 pub(crate) mod target;
+pub(crate) mod verify;

@@ -5,6 +5,7 @@ pub(crate) mod clones;
 pub(crate) mod ground;
 pub(crate) mod lane;
 pub(crate) mod pace;
+pub(crate) mod rate;
 pub(crate) mod setup;
 pub(crate) mod track;
 pub(crate) mod usage;

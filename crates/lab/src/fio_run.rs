@@ -45,6 +45,8 @@ pub struct FioOptions<'a> {
     pub on: Option<On>,
     /// Mixed into the seeds of the jobs.
     pub seed: u64,
+    /// One I/O in so many is timed, at random; 0 and 1 are every one. Counts are exact whatever is timed.
+    pub sample: u32,
     /// Arms of policies, by name.
     pub policies: Vec<(String, String)>,
     /// Set from outside to end the run early; what was measured so far is the result.
@@ -57,7 +59,12 @@ pub struct FioOptions<'a> {
     pub status: Option<&'a mut dyn FnMut(RunResult)>,
     /// Time between two calls of `status`; zero is never.
     pub status_interval: Duration,
+    /// Given each log file that a job asked for, name and text, on the calling thread at the end.
+    pub logs: Option<LogTaker<'a>>,
 }
+
+/// Takes the name and the text of a log file.
+pub type LogTaker<'a> = &'a mut dyn FnMut(&str, &str);
 
 impl fmt::Debug for FioOptions<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -116,6 +123,7 @@ pub fn run_fio(
         map: &options.map,
         on: options.on,
         seed: options.seed,
+        sample: options.sample,
     };
     let mut setup = setup(plan, &choice, registry, &mut note)?;
     let arms = choose_arms(&setup, registry, &options.policies)?;
@@ -130,6 +138,7 @@ pub fn run_fio(
         setup,
         arms,
         seed: options.seed,
+        sample: options.sample,
     };
     run.all(options, &mut note)
 }
@@ -195,6 +204,7 @@ struct Run<'p> {
     setup: Setup,
     arms: Vec<(String, String)>,
     seed: u64,
+    sample: u32,
 }
 
 impl Run<'_> {
@@ -208,13 +218,60 @@ impl Run<'_> {
         while first < self.tracks.len() {
             let end = self.end_of_phase(first);
             self.phase(first, end, &mut options, &mut pace)?;
+            self.tell_rates(first, end, note);
             self.complain(first, end, note);
             if cancelled(&options) {
                 break;
             }
             first = end;
         }
-        Ok(self.result(Instant::now()))
+        let now = Instant::now();
+        self.hand_logs(&mut options, note);
+        Ok(self.result(now))
+    }
+
+    /// Says how jobs with a rate kept it.
+    fn tell_rates(&self, first: usize, end: usize, note: &mut dyn FnMut(String)) {
+        for track in self.tracks.iter().take(end).skip(first) {
+            let name = &track.spec.name;
+            for times in (0..3).filter_map(|dir| track.times(dir)) {
+                note(format!("job {name}: {}", times.line()));
+            }
+            let (late, most) = track.late();
+            if late > 0 {
+                let ios: u64 = (0..3).map(|dir| track.counts(dir).ops).sum();
+                note(format!(
+                    "job {name}: {late} of {ios} I/Os started more than 1 ms late, the latest {:.1} ms: the \
+                     rate is not what was asked for",
+                    most.as_secs_f64() * 1e3
+                ));
+            }
+        }
+    }
+
+    /// Hands the log files over.
+    fn hand_logs(&mut self, options: &mut FioOptions<'_>, note: &mut dyn FnMut(String)) {
+        let mut files: Vec<(String, String)> = Vec::new();
+        for track in &mut self.tracks {
+            if track.lines_lost > 0 {
+                let name = &track.spec.name;
+                note(format!(
+                    "job {name}: {} lines of its logs were too many to keep; log_avg_msec makes them fewer",
+                    track.lines_lost
+                ));
+            }
+            for (name, text) in track.logs.drain(..) {
+                match files.iter_mut().find(|(other, _)| *other == name) {
+                    Some((_, all)) => merge_by_time(all, &text),
+                    None => files.push((name, text)),
+                }
+            }
+        }
+        if let Some(take) = &mut options.logs {
+            for (name, text) in files {
+                take(&name, &text);
+            }
+        }
     }
 
     /// Says once for each job what went wrong first in it, and where.
@@ -290,6 +347,7 @@ impl Run<'_> {
                 stop: Arc::clone(&track.stop),
                 lanes_left: Arc::clone(&lanes_left),
                 end_flush: track.spec.end_flush,
+                cpus: track.spec.cpus(),
                 tell: tell.clone(),
             };
             thread::Builder::new()
@@ -303,7 +361,7 @@ impl Run<'_> {
 
     fn stop_all(&self) {
         for track in &self.tracks {
-            track.stop.now();
+            track.stop.abort();
         }
     }
 
@@ -314,7 +372,8 @@ impl Run<'_> {
             let now = Instant::now();
             let mut wake = now + Duration::from_millis(100);
             for track in &mut self.tracks {
-                if let Some(at) = track.tend(now) {
+                let job = self.plan.jobs.get(track.spec.clone.job);
+                if let Some(at) = track.tend(job, now) {
                     wake = wake.min(at);
                 }
             }
@@ -343,7 +402,9 @@ impl Run<'_> {
                 self.stop_all();
             }
             self.report(now, options, pace);
-            if self.tracks.iter().all(|t| t.open == 0 || t.stop.asked()) {
+            // Checking what was written may take its time.
+            let over = |t: &Track| t.stop.aborted() || (t.stop.asked() && !t.spec.verifies());
+            if self.tracks.iter().all(|t| t.open == 0 || over(t)) {
                 let until = *give_up.get_or_insert(now + PATIENCE);
                 if now >= until {
                     self.abandon();
@@ -504,6 +565,21 @@ impl Run<'_> {
         list
     }
 
+    /// How times are taken, and what that costs here.
+    fn clock(&self) -> String {
+        let began = Instant::now();
+        let reads = 1000_u32;
+        for _ in 0..reads {
+            std::hint::black_box(Instant::now());
+        }
+        let cost = began.elapsed().as_nanos() / u128::from(reads);
+        let timed = match self.sample {
+            0 | 1 => "every I/O".to_owned(),
+            n => format!("one I/O in {n}, at random"),
+        };
+        format!("monotonic, {cost} ns a read, two reads for {timed}")
+    }
+
     /// What fio has no place for.
     fn own(&self) -> Vec<(String, Json)> {
         let counters = self.setup.cache.counters().report();
@@ -533,12 +609,22 @@ impl Run<'_> {
                     ("misses", reading(counters.misses)),
                 ]),
             ),
-            (
-                "clock".to_owned(),
-                Json::from("monotonic, two reads an I/O"),
-            ),
+            ("clock".to_owned(), Json::Text(self.clock())),
         ]
     }
+}
+
+/// Puts the lines of two logs in the order of their times, which stand first.
+fn merge_by_time(all: &mut String, more: &str) {
+    let time = |line: &str| -> u64 {
+        let first = line.split(',').next().unwrap_or("");
+        first.parse().unwrap_or(0)
+    };
+    let mut lines: Vec<&str> = all.lines().chain(more.lines()).collect();
+    lines.sort_by_key(|line| time(line));
+    let mut merged = lines.join("\n");
+    merged.push('\n');
+    *all = merged;
 }
 
 fn cancelled(options: &FioOptions<'_>) -> bool {

@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 
 use crate::engine::run::Stop;
 use crate::fio_error::FioError;
+use crate::latency::Hist;
 use crate::load::{self, Job, Load};
 use crate::policy::{Policies, PolicyError};
 use crate::registry::Registry;
@@ -233,6 +234,11 @@ impl Lab {
     /// Stops everything and sums up. Never takes longer than a few seconds: what does not stop by then
     /// is counted and left behind.
     pub fn finish(self) -> Summary {
+        self.finish_with_distributions().0
+    }
+
+    /// The same, with the latencies of each workload since the reset and the last look, at workers that had ended.
+    pub(crate) fn finish_with_distributions(self) -> (Summary, Vec<Hist>, Option<Sample>) {
         let stuck_workers = {
             let mut running = self.running();
             self.stop_threads(&mut running);
@@ -264,7 +270,9 @@ impl Lab {
             policies,
             stuck_workers,
         };
-        Summary::new(ending, last.as_ref().map(|l| &l.sample))
+        let summary = Summary::new(ending, last.as_ref().map(|l| &l.sample));
+        let (totals, sample) = last.map(|l| (l.totals, l.sample)).unzip();
+        (summary, totals.unwrap_or_default(), sample)
     }
 
     fn running(&self) -> MutexGuard<'_, Running> {

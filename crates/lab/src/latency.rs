@@ -65,6 +65,13 @@ pub(crate) fn summary(hist: &Hist) -> Latency {
     }
 }
 
+/// The buckets that hold something: their upper ends in nanoseconds, and how much.
+pub(crate) fn buckets(hist: &Hist) -> Vec<(u64, u64)> {
+    hist.iter_recorded()
+        .map(|s| (s.value_iterated_to(), s.count_at_value()))
+        .collect()
+}
+
 /// How many of the `n` smallest values a quantile takes.
 #[expect(
     clippy::cast_possible_truncation,

@@ -1,15 +1,18 @@
 #![doc = include_str!("../README.md")]
 #![forbid(unsafe_code)]
 
+mod ab;
 mod aim7;
 mod compare;
 mod duration;
 mod engine;
+mod environment;
 mod file;
 mod files;
 mod fio;
 mod fio_error;
 mod fio_run;
+mod folder;
 mod lab;
 mod latency;
 mod layout;
@@ -20,27 +23,37 @@ mod permute;
 mod policy;
 mod recorder;
 mod registry;
+mod report;
+mod rundir;
 mod sample;
 mod sampler;
 mod scenario;
 mod shared;
 mod slots;
+mod stats;
 mod student;
 mod summary;
 mod switches;
 mod tasks;
 
+pub use ab::{
+    Ab, AbError, AbResult, Better, Cost, Count, Explained, Finding, Metric, PairedEffect, Quantile,
+    Resolution, RunRecord, run_ab,
+};
 pub use aim7::{
     CreatClo, CreatCloResult, FILES_PER_JOB, PerFile, PreparedCreatClo, Variant, prepare_creat_clo,
     run_creat_clo,
 };
 pub use duration::parse_duration;
+pub use environment::{Environment, Limits, Weather};
 pub use fio::ground::On;
 pub use fio_error::FioError;
-pub use fio_run::{FioOptions, Progress, run_fio};
+pub use fio_run::{FioOptions, LogTaker, Progress, run_fio};
 pub use lab::{Lab, LabError, Options};
 pub use policy::{POLICY_KEYS, Policies, PolicyError, PolicyInfo};
 pub use registry::{Listed, Registry, RegistryError};
+pub use report::{ReportError, RunComparison, RunDir, compare_runs};
+pub use rundir::RunWriter;
 pub use sample::*;
 pub use scenario::{FioSource, PresetInfo, Scenario, ScenarioError, WorkloadKind, WorkloadSpec};
 pub use summary::{

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use cairn_buffer::{BufferCache, CacheConfig};
 use cairn_extents::{Config, CounterMode, ExtentCache};
 use cairn_fio::Plan;
-use cairn_fio::job::{EngineClass, Job as FioJob};
+use cairn_fio::job::{EngineClass, Job as FioJob, VerifyKind};
 use cairn_flags::SetPolicy;
 
 use crate::engine::run::{Stop, Worker};
@@ -240,6 +240,16 @@ fn fio(
     let broken = |source: FioError| LabError::fio(&spec.name, source);
     for job in &plan.jobs {
         accept::accept(plan, job, &mut |_| {}).map_err(broken)?;
+        let logs = &job.logs;
+        if logs.bw.is_some() || logs.lat.is_some() || logs.iops.is_some() || logs.hist.is_some() {
+            let why =
+                "a scenario writes a run directory and no logs of fio; leave the log options out";
+            return Err(broken(FioError::job(&job.name, why)));
+        }
+        if job.verify.kind != VerifyKind::None {
+            let why = "jobs of a scenario go on for ever and are never read back; leave verify out";
+            return Err(broken(FioError::option(&job.name, "verify", why)));
+        }
     }
     let len = ground.len();
     let needs = clones::needs(plan, |_| Some(len)).map_err(broken)?;
@@ -248,6 +258,7 @@ fn fio(
     let making = Making {
         seed: crate::engine::generate::mix(seed, number, 0),
         for_ever: true,
+        sample: 0,
     };
     let slow = clones::has_latency(ground.stack());
     let mut specs = clones::specs(plan, needs, making, |path| {

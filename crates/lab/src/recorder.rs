@@ -12,7 +12,7 @@
 use std::mem;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, TryLockError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use crate::latency::{Hist, LONGEST, new_hist};
 
@@ -58,6 +58,16 @@ pub(crate) const DIRS: usize = 4;
 /// Index of flushes.
 pub(crate) const SYNC: usize = 3;
 
+/// Distributions kept: one for each of these, and the response times of reads, writes and trims.
+pub(crate) const KEPT: usize = DIRS + RESPONSES;
+
+/// Directions that have response times where there is a rate.
+pub(crate) const RESPONSES: usize = 3;
+
+/// An I/O that starts more than this after its intended time counts as late: less is the kernel's own
+/// slowness in waking a sleeper.
+const LATE: Duration = Duration::from_millis(1);
+
 /// The side of a worker that others read.
 #[derive(Default)]
 #[repr(align(128))]
@@ -65,6 +75,8 @@ pub(crate) struct Cell {
     dirs: [DirCount; DIRS],
     /// Latencies above [`LONGEST`].
     over: AtomicU64,
+    /// I/Os that started late, and the longest that one did, in nanoseconds.
+    late: [AtomicU64; 2],
     /// The first operation that failed: errno, and in words.
     first_error: OnceLock<(i32, Arc<str>)>,
     handed: Mutex<Handed>,
@@ -79,9 +91,9 @@ struct Handed {
 }
 
 /// Histograms by direction; directions that never occur have none.
-pub(crate) type Hists = [Option<Box<Hist>>; DIRS];
+pub(crate) type Hists = [Option<Box<Hist>>; KEPT];
 
-fn hists(used: [bool; DIRS]) -> Hists {
+fn hists(used: [bool; KEPT]) -> Hists {
     used.map(|used| used.then(|| Box::new(new_hist())))
 }
 
@@ -140,6 +152,12 @@ impl Cell {
         self.over.load(Ordering::Relaxed)
     }
 
+    /// I/Os that started late, and the longest that one did, in nanoseconds.
+    pub(crate) fn late(&self) -> (u64, u64) {
+        let [count, most] = &self.late;
+        (count.load(Ordering::Relaxed), most.load(Ordering::Relaxed))
+    }
+
     /// What the first operation that failed was, and how.
     pub(crate) fn first_error(&self) -> Option<(i32, Arc<str>)> {
         self.first_error.get().cloned()
@@ -182,6 +200,20 @@ pub(crate) struct Recorder {
 impl Recorder {
     /// A recorder for the directions in `used`; with none it counts and records no latency.
     pub(crate) fn new(epoch: &Arc<Epoch>, used: [bool; DIRS]) -> (Self, Arc<Cell>) {
+        Self::with_responses(epoch, used, [false; RESPONSES])
+    }
+
+    /// The same, with response times for these directions.
+    pub(crate) fn with_responses(
+        epoch: &Arc<Epoch>,
+        used: [bool; DIRS],
+        responses: [bool; RESPONSES],
+    ) -> (Self, Arc<Cell>) {
+        let mut both = [false; KEPT];
+        for (slot, used) in both.iter_mut().zip(used.into_iter().chain(responses)) {
+            *slot = used;
+        }
+        let used = both;
         let cell = Arc::new(Cell::default());
         cell.lock().spare = Some(hists(used));
         let recorder = Self {
@@ -218,6 +250,22 @@ impl Recorder {
             }
         }
         self.look();
+    }
+
+    /// Records how long after its intended start an I/O was done, and how late it had started.
+    pub(crate) fn response(&mut self, dir: usize, time: Duration, late: Duration) {
+        let nanos = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+        if let Some(Some(hist)) = self.hists.get_mut(DIRS + dir) {
+            hist.saturating_record(nanos(time));
+        }
+        if late > LATE {
+            let [count, most] = &self.cell.late;
+            bump(count, 1);
+            most.store(
+                most.load(Ordering::Relaxed).max(nanos(late)),
+                Ordering::Relaxed,
+            );
+        }
     }
 
     #[inline]
@@ -274,6 +322,9 @@ impl Recorder {
             }
         }
         self.cell.over.store(0, Ordering::Relaxed);
+        for late in &self.cell.late {
+            late.store(0, Ordering::Relaxed);
+        }
         // Once in a run, and only against a reader that empties the same slot: waiting is short.
         self.cell.collect(|_, _| {});
         self.since = Instant::now();

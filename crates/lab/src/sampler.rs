@@ -33,6 +33,8 @@ pub(crate) struct Last {
     pub(crate) sample: Sample,
     /// Time that the workloads ran since the reset.
     pub(crate) ran: Duration,
+    /// Latencies of each workload since the reset.
+    pub(crate) totals: Vec<Hist>,
     /// The warm-up that was not over when the run ended, so that it is counted.
     pub(crate) cold: Option<Duration>,
 }
@@ -296,6 +298,10 @@ impl Sampler {
         let _ = reply.send(Last {
             sample,
             ran: self.ran,
+            totals: std::mem::take(&mut self.tracks)
+                .into_iter()
+                .map(|t| t.total)
+                .collect(),
             cold: self.warm_at,
         });
     }

@@ -11,7 +11,7 @@ use crate::engine::run::Stop;
 use crate::files::AnyFile;
 use crate::latency::{self, Hist};
 use crate::policy::Mechanism;
-use crate::recorder::{Cell, Counts, Epoch};
+use crate::recorder::{Cell, Counts, DIRS, Epoch};
 use crate::sample::Unit;
 use crate::tasks::Buffers;
 
@@ -96,7 +96,12 @@ impl Workload {
         let mut sum = live.retired;
         for cell in &live.cells {
             sum = sum.plus(cell.counts());
-            cell.collect(|_, hist| each(hist));
+            cell.collect(|dir, hist| {
+                // Response times are another measure of the same operations.
+                if dir < DIRS {
+                    each(hist);
+                }
+            });
         }
         sum
     }
@@ -172,7 +177,11 @@ impl Workload {
             if live.first_error.is_none() {
                 live.first_error = cell.first_error().map(|(_, what)| what);
             }
-            cell.collect(|_, hist| latency::add(&mut left, hist));
+            cell.collect(|dir, hist| {
+                if dir < DIRS {
+                    latency::add(&mut left, hist);
+                }
+            });
         }
         live.left = Some(left);
     }

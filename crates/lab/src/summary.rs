@@ -1,10 +1,11 @@
 //! The summary of a run, as text and as data.
 
+use std::borrow::Cow;
 use std::io::{self, Write};
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::sample::{BufferSample, CounterView, ExtentSample, FlagSample, Latency, Sample, Unit};
 
@@ -12,7 +13,7 @@ use crate::sample::{BufferSample, CounterView, ExtentSample, FlagSample, Latency
 pub const SUMMARY_SCHEMA_VERSION: u32 = 1;
 
 /// What a run came to, from the last reset of the statistics to its end.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Summary {
     /// [`SUMMARY_SCHEMA_VERSION`].
     pub schema_version: u32,
@@ -45,7 +46,7 @@ pub struct Summary {
 }
 
 /// One workload.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct WorkloadSummary {
     /// Name.
     pub name: String,
@@ -54,7 +55,7 @@ pub struct WorkloadSummary {
     /// Worker threads.
     pub workers: usize,
     /// `io` or `op`.
-    pub unit: &'static str,
+    pub unit: Cow<'static, str>,
     /// Operations.
     pub ops: u64,
     /// Bytes.
@@ -74,7 +75,7 @@ pub struct WorkloadSummary {
 }
 
 /// A latency distribution in nanoseconds.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct LatencySummary {
     /// Recorded operations.
     pub n: u64,
@@ -113,7 +114,7 @@ impl From<Latency> for LatencySummary {
 }
 
 /// A policy and its arm.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PolicySummary {
     /// Name of the policy.
     pub name: String,
@@ -122,10 +123,10 @@ pub struct PolicySummary {
 }
 
 /// A counter.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CounterSummary {
     /// What it counts.
-    pub name: &'static str,
+    pub name: Cow<'static, str>,
     /// The exact sum.
     pub exact: i64,
     /// The approximate value.
@@ -137,7 +138,7 @@ pub struct CounterSummary {
 impl CounterSummary {
     fn new(name: &'static str, view: CounterView) -> Self {
         Self {
-            name,
+            name: name.into(),
             exact: view.exact,
             approx: view.approx,
             bound: view.bound,
@@ -146,7 +147,7 @@ impl CounterSummary {
 }
 
 /// The flag words.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FlagSummary {
     /// Whether they were counted.
     pub counted: bool,
@@ -194,8 +195,8 @@ impl Summary {
                     about: w.about.to_string(),
                     workers: w.workers,
                     unit: match w.unit {
-                        Unit::Io => "io",
-                        Unit::Op => "op",
+                        Unit::Io => "io".into(),
+                        Unit::Op => "op".into(),
                     },
                     ops: w.ops,
                     bytes: w.bytes,

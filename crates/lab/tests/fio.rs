@@ -384,11 +384,9 @@ fn a_device_that_is_too_short_is_named_with_both_sizes() {
 #[test]
 fn what_does_not_act_is_refused_by_name() {
     for (word, option) in [
-        ("--verify=md5", "verify"),
-        ("--rate=1m", "rate"),
-        ("--write_bw_log=x", "write_bw_log"),
+        ("--flow=3", "flow"),
+        ("--write_iolog=x", "write_iolog"),
         ("--ioengine=cpuio", "ioengine"),
-        ("--random_distribution=zipf:1.1", "random_distribution"),
         ("--steadystate=iops:5%", "steadystate"),
     ] {
         let text = refused(&["--name=j", "--rw=write", "--size=1m", word]);

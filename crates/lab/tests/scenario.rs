@@ -188,11 +188,11 @@ fn scenarios_that_name_what_is_not_there_do_not_start() {
     let error = start(&|s| {
         if let Some(w) = s.workloads.first_mut() {
             w.kind = WorkloadKind::Fio(FioSource::Options(
-                "--rw=read --size=1m --rate=1m".to_owned(),
+                "--rw=write --size=1m --verify=md5".to_owned(),
             ));
         }
     });
-    assert!(error.to_string().contains("`rate`"), "{error}");
+    assert!(error.to_string().contains("`verify`"), "{error}");
     let error = start(&|s| {
         if let Some(w) = s.workloads.first_mut() {
             w.kind = WorkloadKind::Fio(FioSource::Options("--rw=reed".to_owned()));

@@ -2,8 +2,9 @@
 
 mod write;
 
+use std::fs;
 use std::io::{self, IsTerminal as _};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
 use cairn_fio::output::RunResult;
@@ -28,6 +29,7 @@ Cairn's own options:
   --stack SPEC       stack that the paths live on; by default a ram as large as the jobs need
   --map PATH=SPEC    another stack for paths that begin with PATH; repeatable
   --on file|device   paths are files of the file layer, or windows of the device
+  --sample N         time one I/O in N, at random; counts stay exact
   --lenient          list unknown options instead of refusing them
 
 A path in a job is never opened on this machine unless --map says so.
@@ -48,6 +50,7 @@ pub(crate) fn run(args: FioArgs, registry: &Registry) -> anyhow::Result<u8> {
         .own_option("stack", true)
         .own_option("map", true)
         .own_option("on", true)
+        .own_option("sample", true)
         .command_line(&words)?;
     if let Some(show) = &plan.run.show {
         return shown(show, &plan);
@@ -120,17 +123,26 @@ fn execute(plan: &Plan, registry: &Registry) -> anyhow::Result<u8> {
             broken = writer.write(&result).err();
         }
     };
+    let mut logs: Vec<(PathBuf, String)> = Vec::new();
+    let folder = plan
+        .run
+        .aux_path
+        .as_deref()
+        .map_or_else(PathBuf::new, PathBuf::from);
+    let mut take_log = |name: &str, text: &str| logs.push((folder.join(name), text.to_owned()));
     let result = run_fio(
         plan,
         FioOptions {
             stack: own.stack,
             map: own.map,
             on: own.on,
+            sample: own.sample,
             cancel: Some(interrupt.flag()),
             progress: Some(&mut progress),
             progress_interval: plan.run.eta_interval,
             status: Some(&mut status),
             status_interval: plan.run.status_interval.unwrap_or_default(),
+            logs: Some(&mut take_log),
             ..FioOptions::default()
         },
         registry,
@@ -143,6 +155,11 @@ fn execute(plan: &Plan, registry: &Registry) -> anyhow::Result<u8> {
     }
     writer.write(&result)?;
     writer.finish()?;
+    for (path, text) in logs {
+        fs::write(&path, text)
+            .with_context(|| format!("{}: the log cannot be written", path.display()))
+            .map_err(Failed)?;
+    }
     let failed = result
         .jobs
         .iter()
@@ -166,6 +183,7 @@ struct Own {
     stack: Option<String>,
     map: Vec<(String, String)>,
     on: Option<On>,
+    sample: u32,
 }
 
 fn own_options(given: &[OwnOption]) -> anyhow::Result<Own> {
@@ -185,6 +203,14 @@ fn own_options(given: &[OwnOption]) -> anyhow::Result<Own> {
                     bail!("--map={value}: write --map PATH=SPEC, as in --map /dev/nvme0n1=ram(4g)")
                 }
             },
+            "sample" => {
+                let wrong = || format!("--sample={value}: give a whole number from 1 to 1000000");
+                let n: u32 = value.parse().with_context(wrong)?;
+                if n == 0 || n > 1_000_000 {
+                    bail!("{}", wrong());
+                }
+                own.sample = n;
+            }
             _ => {
                 own.on = Some(match value {
                     "file" => On::File,

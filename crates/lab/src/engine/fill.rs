@@ -5,7 +5,7 @@
 //! Here each 512 byte piece gets its own offset in the file and the number of the write, which also
 //! lets a reader check what it finds.
 
-use cairn_fio::job::{Buffers, PatternPart};
+use cairn_fio::job::{Buffers, Pattern, PatternPart};
 use fastrand::Rng;
 
 /// Bytes that get a stamp of their own.
@@ -40,16 +40,7 @@ impl Fill {
     /// The file that cannot be read, and why.
     pub(crate) fn new(buffers: &Buffers) -> Result<Self, (String, std::io::Error)> {
         if let Some(pattern) = &buffers.pattern {
-            let mut parts = Vec::new();
-            for part in &pattern.parts {
-                parts.push(match part {
-                    PatternPart::Bytes(bytes) => Part::Bytes(bytes.clone()),
-                    PatternPart::Offset => Part::Offset,
-                    PatternPart::File(path) => {
-                        Part::Bytes(std::fs::read(path).map_err(|e| (path.clone(), e))?)
-                    }
-                });
-            }
+            let parts = parts(pattern)?;
             if parts.iter().any(|p| *p != Part::Bytes(Vec::new())) {
                 return Ok(Self::Pattern(parts));
             }
@@ -61,6 +52,24 @@ impl Fill {
             _ => Self::Keep,
         })
     }
+}
+
+/// A pattern with its files read.
+///
+/// # Errors
+/// The file that cannot be read, and why.
+pub(crate) fn parts(pattern: &Pattern) -> Result<Vec<Part>, (String, std::io::Error)> {
+    let mut parts = Vec::new();
+    for part in &pattern.parts {
+        parts.push(match part {
+            PatternPart::Bytes(bytes) => Part::Bytes(bytes.clone()),
+            PatternPart::Offset => Part::Offset,
+            PatternPart::File(path) => {
+                Part::Bytes(std::fs::read(path).map_err(|e| (path.clone(), e))?)
+            }
+        });
+    }
+    Ok(parts)
 }
 
 /// A worker's buffer and what fills it.
@@ -97,9 +106,9 @@ impl Filler {
         self.buf.get_mut(..len).unwrap_or_default()
     }
 
-    /// The bytes to write at `offset` of a file.
+    /// The bytes to write at `offset` of a file, to be changed once more where they are.
     #[inline]
-    pub(crate) fn for_write(&mut self, offset: u64, len: u64) -> &[u8] {
+    pub(crate) fn for_write(&mut self, offset: u64, len: u64) -> &mut [u8] {
         let len = usize::try_from(len)
             .unwrap_or(usize::MAX)
             .min(self.buf.len());
@@ -130,7 +139,10 @@ fn stamp(buf: &mut [u8], offset: u64, number: u64) {
 }
 
 /// Repeats the parts over the buffer.
-fn lay(buf: &mut [u8], parts: &[Part], offset: u64) {
+pub(crate) fn lay(buf: &mut [u8], parts: &[Part], offset: u64) {
+    if parts.iter().all(|p| *p == Part::Bytes(Vec::new())) {
+        return;
+    }
     let number = offset.to_ne_bytes();
     let mut rest = buf;
     'buffer: loop {

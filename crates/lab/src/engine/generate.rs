@@ -5,9 +5,10 @@
 //! has anything left, and a job that goes on starts the next one. All decisions come from generators
 //! that are seeded once, so the same seed gives the same operations, whatever the timing was.
 
-use cairn_fio::job::{Access, BlockSizes, Ddir, RwMode, RwSequencer, RwStep};
+use cairn_fio::job::{Access, BlockSizes, Ddir, Distribution, RwMode, RwSequencer, RwStep};
 use fastrand::Rng;
 
+use super::spread::Spread;
 use crate::permute::Permutation;
 
 /// One I/O.
@@ -47,6 +48,8 @@ pub(crate) enum Service {
 pub(crate) struct Params {
     pub(crate) access: Access,
     pub(crate) norandommap: bool,
+    /// How random offsets are spread; anything but uniform turns the map off.
+    pub(crate) distribution: Distribution,
     pub(crate) regions: Vec<Region>,
     pub(crate) service: Service,
     /// Bytes to move in all; `None` goes on for ever.
@@ -153,8 +156,8 @@ struct File {
     start: u64,
     /// One past the last byte that a whole block reaches.
     end: u64,
-    /// Places a block of each direction can be drawn to.
-    places: [u64; 3],
+    /// How a block of each direction is drawn.
+    spread: [Spread; 3],
     /// Bytes still to do in this pass.
     left: u64,
     /// Where each direction goes on.
@@ -180,6 +183,7 @@ impl Generator {
         let Params {
             access,
             norandommap,
+            distribution,
             regions,
             service,
             total,
@@ -196,7 +200,7 @@ impl Generator {
             .unwrap_or(4096);
         let order = match (access.rw.is_random(), access.step) {
             (true, Some(RwStep::Every(n))) if n > 1 => Order::Every(n, access.sequencer),
-            (true, _) if norandommap => Order::Free,
+            (true, _) if norandommap || distribution != Distribution::Uniform => Order::Free,
             (true, _) => Order::Mapped,
             (false, Some(RwStep::Skip(n))) if n != 0 => Order::Skip(n),
             (false, _) => Order::Sequential,
@@ -204,9 +208,20 @@ impl Generator {
         let files = regions
             .into_iter()
             .map(|region| File {
+                spread: [READ, WRITE, TRIM].map(|dir| {
+                    let (Some(ddir), Some(sizes)) = (Ddir::ALL.get(dir), sizes.get(dir)) else {
+                        return Spread::Uniform(0);
+                    };
+                    Spread::new(
+                        &distribution,
+                        *ddir,
+                        region.len / sizes.unit,
+                        sizes.unit,
+                        seed,
+                    )
+                }),
                 start: region.start,
                 end: region.start + region.len / unit * unit,
-                places: sizes.each_ref().map(|s| region.len / s.unit),
                 left: 0,
                 pos: [0; 3],
                 map: None,
@@ -433,11 +448,7 @@ impl File {
 
     #[inline]
     fn draw(&mut self, rng: &mut Rng, dir: usize, wanted: u64, unit: u64) -> Option<(u64, u64)> {
-        let places = *self.places.get(dir)?;
-        if places == 0 {
-            return None;
-        }
-        let offset = self.start + rng.u64(0..places) * unit;
+        let offset = self.start + self.spread.get(dir)?.draw(rng)? * unit;
         Some((offset, wanted.min(self.end.max(offset + unit) - offset)))
     }
 

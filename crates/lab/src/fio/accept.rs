@@ -1,8 +1,6 @@
 //! Which options act here. What does not act is refused by its name, never dropped in silence.
 
-use cairn_fio::job::{
-    Distribution, EngineClass, ErrorMask, Fallocate, FileServiceType, Job, SubmitMode,
-};
+use cairn_fio::job::{EngineClass, Fallocate, FileServiceType, Job, SubmitMode, VerifyKind};
 use cairn_fio::options::Tier;
 use cairn_fio::{Given, Plan};
 
@@ -19,6 +17,8 @@ const ACTS: &[&str] = &[
     "buffer_pattern",
     "clat_percentiles",
     "continue_on_error",
+    "cpus_allowed",
+    "cpus_allowed_policy",
     "description",
     "directory",
     "disable_bw_measurement",
@@ -26,6 +26,7 @@ const ACTS: &[&str] = &[
     "disable_lat",
     "disable_slat",
     "disk_util",
+    "do_verify",
     "end_fsync",
     "fallocate",
     "fdatasync",
@@ -42,6 +43,13 @@ const ACTS: &[&str] = &[
     "ioengine",
     "kb_base",
     "lat_percentiles",
+    "log_avg_msec",
+    "log_hist_coarseness",
+    "log_hist_msec",
+    "log_max_value",
+    "log_offset",
+    "log_prio",
+    "log_unix_epoch",
     "loops",
     "name",
     "new_group",
@@ -53,11 +61,26 @@ const ACTS: &[&str] = &[
     "offset_align",
     "offset_increment",
     "overwrite",
+    "per_job_logs",
     "percentile_list",
     "ramp_time",
+    "random_distribution",
     "randrepeat",
     "randseed",
+    "rate",
+    "rate_cycle",
+    "rate_iops",
+    "rate_iops_min",
+    "rate_min",
+    "rate_process",
+    "read_iolog",
     "refill_buffers",
+    "replay_align",
+    "replay_no_stall",
+    "replay_redirect",
+    "replay_scale",
+    "replay_skip",
+    "replay_time_scale",
     "runtime",
     "rw",
     "rw_sequencer",
@@ -71,10 +94,26 @@ const ACTS: &[&str] = &[
     "stats",
     "stonewall",
     "sync",
+    "thinktime",
+    "thinktime_blocks",
+    "thinktime_blocks_type",
+    "thinktime_iotime",
+    "thinktime_spin",
     "thread",
     "time_based",
     "unified_rw_reporting",
     "unit_base",
+    "verify",
+    "verify_backlog",
+    "verify_fatal",
+    "verify_interval",
+    "verify_offset",
+    "verify_only",
+    "verify_pattern",
+    "write_bw_log",
+    "write_hist_log",
+    "write_iops_log",
+    "write_lat_log",
     "zero_buffers",
 ];
 
@@ -106,10 +145,16 @@ const MOOT: &[(&str, &str)] = &[
         "serialize_overlap",
         "I/Os of one job do not overlap in time when the queue completes inline",
     ),
+    ("read_iolog_chunked", "the log is read as a whole"),
     ("softrandommap", "a random map takes no memory"),
     ("unlink", "files live as long as the run"),
     ("unlink_each_loop", "files live as long as the run"),
-    ("verify_state_save", "nothing is verified"),
+    (
+        "verify_async",
+        "blocks are checked by the thread that reads them",
+    ),
+    ("verify_backlog_batch", "a backlog is checked as a whole"),
+    ("verify_state_save", "what was written is kept in memory"),
 ];
 
 /// Checks a job's options and says what is noted.
@@ -134,15 +179,11 @@ pub(crate) fn accept(plan: &Plan, job: &Job, note: &mut dyn FnMut(String)) -> Re
 
 fn not_yet(job: &Job, given: &Given) -> FioError {
     let why = match given.name {
-        "rate" | "rate_iops" | "rate_min" | "rate_iops_min" | "thinktime" => {
-            "pacing does not act yet; leave it out to run at full speed"
+        "rate_ignore_thinktime" => "does not act; a pause is made up for, as it is by default",
+        "verify_dump" => {
+            "does not act: what was expected is known by its digest only; leave it out"
         }
-        name if name.starts_with("verify") || name == "do_verify" => {
-            "verification does not act yet; leave it out to run the same I/Os unchecked"
-        }
-        name if name.starts_with("write_") && name.ends_with("_log") => {
-            "logs are not written yet; leave it out, the summary does not need it"
-        }
+        "verify_state_load" => "does not act: a job knows only what it wrote itself; leave it out",
         _ => "does not act yet; leave it out if the rest of the job is meaningful without it",
     };
     FioError::option(&job.name, given.name, why)
@@ -178,8 +219,11 @@ fn values(job: &Job) -> Result<(), FioError> {
             );
         }
     }
-    if job.random.distribution != Distribution::Uniform {
-        return refuse("random_distribution", "only `random` acts yet");
+    if !job.replay.read_iolog.is_empty() && job.verify.kind != VerifyKind::None {
+        return refuse(
+            "verify",
+            "a trace says nothing of what was written; leave it out",
+        );
     }
     if job.queue.submit_mode == SubmitMode::Offload {
         return refuse("io_submit_mode", "only `inline` acts");
@@ -197,12 +241,6 @@ fn values(job: &Job) -> Result<(), FioError> {
         return refuse(
             "fdatasync",
             "give either fsync or fdatasync; both are one flush here",
-        );
-    }
-    if job.control.continue_on_error == ErrorMask::Verify {
-        return refuse(
-            "continue_on_error",
-            "nothing is verified yet; take io or all",
         );
     }
     if !job.files.allow_file_create {
@@ -231,16 +269,12 @@ mod tests {
     #[test]
     fn what_does_not_act_is_refused_by_name() {
         for (text, option) in [
-            ("rate=1m", "rate"),
-            ("verify=md5", "verify"),
-            ("write_lat_log=x", "write_lat_log"),
-            ("random_distribution=zipf:1.2", "random_distribution"),
-            ("thinktime=10", "thinktime"),
+            ("verify=md5\nverify_dump=1", "verify_dump"),
+            ("rate_ignore_thinktime=1", "rate_ignore_thinktime"),
             ("ioengine=filecreate", "ioengine"),
             ("flow=3", "flow"),
             ("fsync=1\nfdatasync=2", "fdatasync"),
             ("io_submit_mode=offload", "io_submit_mode"),
-            ("cpus_allowed=0", "cpus_allowed"),
         ] {
             let (result, _) = check(text);
             let message = result.unwrap_err().to_string();

@@ -5,17 +5,25 @@ use std::time::Duration;
 
 use cairn_block::Stack;
 use cairn_fio::Plan;
-use cairn_fio::job::{Amount, Ddir, ErrorMask, Fallocate, FileServiceType, Job, RwMode, SyncIo};
+use cairn_fio::job::{
+    Amount, CpusPolicy, Ddir, ErrorMask, Fallocate, FileServiceType, Job, RwMode, SyncIo,
+    VerifyKind,
+};
 use cairn_fio::plan::JobClone;
 
 use super::ground::{Need, On};
+use crate::engine::clock::Clock;
 use crate::engine::fill::{Fill, Filler};
 use crate::engine::generate::{Generator, Params, Region, Service, mix};
-use crate::engine::run::{Sequence, Source, Worker};
+use crate::engine::logger::Logger;
+use crate::engine::pace::{Schedule, Think};
+use crate::engine::replay::{Replayer, Trace};
+use crate::engine::run::{Sequence, Source, Steps, Verifier, Worker};
 use crate::engine::target::Target;
+use crate::engine::verify::{self, Written};
 use crate::file::Fresh;
 use crate::fio_error::FioError;
-use crate::recorder::{Cell, DIRS, Epoch, Recorder, SYNC};
+use crate::recorder::{Cell, DIRS, Epoch, RESPONSES, Recorder, SYNC};
 
 /// Most threads a run may have.
 const MAX_THREADS: usize = 4096;
@@ -32,6 +40,8 @@ pub(crate) struct CloneNeeds {
     pub(crate) clone: JobClone,
     /// Paths with the region of each that is worked on.
     pub(crate) files: Vec<(String, Region)>,
+    /// What it replays instead of drawing its I/Os.
+    pub(crate) trace: Option<Arc<Trace>>,
 }
 
 /// Where a path lives when nobody said: fio's device engines and paths below /dev are devices.
@@ -57,9 +67,27 @@ pub(crate) fn needs(
         let Some(job) = plan.jobs.get(clone.job) else {
             continue;
         };
+        let trace = Trace::of(job)?;
+        let files = match &trace {
+            Some(trace) => {
+                let files = trace.files.iter();
+                let whole = files.map(|(path, len)| {
+                    (
+                        path.clone(),
+                        Region {
+                            start: 0,
+                            len: *len,
+                        },
+                    )
+                });
+                whole.collect()
+            }
+            None => files_of(job, clone.sub, &len)?,
+        };
         all.push(CloneNeeds {
             clone,
-            files: files_of(job, clone.sub, &len)?,
+            files,
+            trace,
         });
     }
     if all.is_empty() {
@@ -164,7 +192,11 @@ pub(crate) fn merge(plan: &Plan, clones: &[CloneNeeds], on: Option<On>) -> Vec<N
         let Some(job) = plan.jobs.get(clone.clone.job) else {
             continue;
         };
-        let read = job.access.rw.has(Ddir::Read) || job.files.overwrite;
+        let reads = match &clone.trace {
+            Some(trace) => trace.used.first().copied().unwrap_or(false),
+            None => job.access.rw.has(Ddir::Read),
+        };
+        let read = reads || job.files.overwrite;
         for (path, region) in &clone.files {
             let bytes = region.start.saturating_add(region.len);
             match needs.iter_mut().find(|n| n.path == *path) {
@@ -211,6 +243,8 @@ pub(crate) struct Making {
     pub(crate) seed: u64,
     /// Jobs go on until they are stopped, whatever their size.
     pub(crate) for_ever: bool,
+    /// One I/O in so many is timed; 0 and 1 are all.
+    pub(crate) sample: u32,
 }
 
 /// One thread of the run, ready to be started any number of times.
@@ -232,6 +266,11 @@ pub(crate) struct CloneSpec {
     /// Stacks that it works on, by index.
     pub(crate) grounds: Vec<usize>,
     pub(crate) start_delay: Duration,
+    /// The job, for its rates and logs.
+    job: Job,
+    verify: Option<verify::Plan>,
+    sample: u32,
+    trace: Option<Arc<Trace>>,
 }
 
 /// What stands behind a path of a job.
@@ -255,7 +294,12 @@ pub(crate) fn specs(
 ) -> Result<Vec<CloneSpec>, FioError> {
     let mut specs = Vec::with_capacity(clones.len());
     let mut threads = 0;
-    for CloneNeeds { clone, files } in clones {
+    for CloneNeeds {
+        clone,
+        files,
+        trace,
+    } in clones
+    {
         let Some(job) = plan.jobs.get(clone.job) else {
             continue;
         };
@@ -293,6 +337,9 @@ pub(crate) fn specs(
         }
         let mut spec = spec(job, clone, making, targets, regions, lanes)?;
         spec.grounds = grounds;
+        if let Some(trace) = trace {
+            spec.replay(trace);
+        }
         specs.push(spec);
     }
     Ok(specs)
@@ -354,9 +401,13 @@ fn spec(
     let rw = job.access.rw;
     let clock = !(job.report.disable_clat && job.report.disable_lat);
     let mut used = [false; DIRS];
+    let reads_back = job.verify.kind != VerifyKind::None;
     if clock {
+        if let Some(slot) = used.first_mut() {
+            *slot = reads_back;
+        }
         for (slot, dir) in used.iter_mut().zip(Ddir::ALL) {
-            *slot = rw.has(dir);
+            *slot |= rw.has(dir);
         }
         let flush_every = job.durability.fsync.max(job.durability.fdatasync);
         let flushes = flush_every > 0 || job.durability.end_fsync || job.durability.fsync_on_close;
@@ -370,6 +421,7 @@ fn spec(
         params: Params {
             access: job.access.clone(),
             norandommap: job.random.norandommap,
+            distribution: job.random.distribution.clone(),
             regions,
             service,
             total,
@@ -388,6 +440,10 @@ fn spec(
         end_flush: job.durability.end_fsync || job.durability.fsync_on_close,
         grounds: Vec::new(),
         start_delay,
+        verify: verify::Plan::new(job, clone.thread + 1, seed)?,
+        job: job.clone(),
+        sample: making.sample,
+        trace: None,
     })
 }
 
@@ -403,7 +459,22 @@ fn go_on(mask: ErrorMask) -> [bool; DIRS] {
 impl CloneSpec {
     /// Workers with their cells; the first of them ends the job with its last flush.
     pub(crate) fn workers(&self, epoch: &Arc<Epoch>) -> Vec<(Worker, Arc<Cell>)> {
-        let sequence = || Sequence::new(Generator::new(self.params.clone()), self.flush_every);
+        let seed = self.params.seed;
+        let sequence = || {
+            let steps = match &self.trace {
+                Some(trace) => Steps::Replayed(Replayer::new(Arc::clone(trace), &self.job)),
+                None => Steps::Drawn(Box::new(Generator::new(self.params.clone()))),
+            };
+            Sequence::new(steps, self.flush_every, Schedule::new(&self.job, seed))
+        };
+        let written: Arc<Mutex<Written>> = Arc::default();
+        let mut responses = [false; RESPONSES];
+        let timed = self.trace.is_some() && !self.job.replay.no_stall;
+        if self.clock && (timed || self.job.pace.is_rated()) {
+            for (slot, used) in responses.iter_mut().zip(self.used) {
+                *slot = used;
+            }
+        }
         let mut sources: Vec<Source> = if self.lanes == 1 {
             vec![Source::Own(Box::new(sequence()))]
         } else {
@@ -416,20 +487,63 @@ impl CloneSpec {
             .drain(..)
             .enumerate()
             .map(|(lane, source)| {
-                let (recorder, cell) = Recorder::new(epoch, self.used);
-                let seed = mix(self.params.seed, lane as u64, 3);
+                let (recorder, cell) = Recorder::with_responses(epoch, self.used, responses);
+                let seed = mix(seed, lane as u64, 3);
                 let worker = Worker {
                     source,
                     targets: Arc::clone(&self.targets),
                     filler: Filler::new(self.buf_len, self.fill.clone(), seed),
                     recorder,
-                    clock: self.clock,
+                    clock: Clock::new(self.clock, self.sample, seed),
                     durable: self.durable,
                     go_on: self.go_on,
+                    think: Think::new(&self.job),
+                    logger: Logger::new(&self.job, self.clone.thread + 1).map(Box::new),
+                    verify: self.verify.as_ref().map(|plan| {
+                        Box::new(Verifier {
+                            plan: plan.clone(),
+                            written: Arc::clone(&written),
+                            reads: !self.job.access.rw.has(Ddir::Write),
+                            go_on: matches!(
+                                self.job.control.continue_on_error,
+                                ErrorMask::Verify | ErrorMask::All
+                            ),
+                            wrong: 0,
+                            first: None,
+                        })
+                    }),
                 };
                 (worker, cell)
             })
             .collect()
+    }
+
+    /// Takes its I/Os from a trace.
+    fn replay(&mut self, trace: Arc<Trace>) {
+        if self.clock {
+            self.used = trace.used;
+        }
+        self.buf_len = usize::try_from(trace.longest).unwrap_or(usize::MAX);
+        self.params.total = None;
+        self.trace = Some(trace);
+    }
+
+    /// Whether what was written is read back at the end.
+    pub(crate) fn verifies(&self) -> bool {
+        self.verify.as_ref().is_some_and(|plan| plan.read_back)
+    }
+
+    /// CPUs that its threads may run on; all where there are none.
+    pub(crate) fn cpus(&self) -> Vec<u32> {
+        let control = &self.job.control;
+        match control.cpus_policy {
+            CpusPolicy::Shared => control.cpus_allowed.clone(),
+            CpusPolicy::Split => {
+                let n = control.cpus_allowed.len().max(1);
+                let at = usize::try_from(self.clone.sub).unwrap_or(0) % n;
+                control.cpus_allowed.get(at).copied().into_iter().collect()
+            }
+        }
     }
 
     pub(crate) fn lanes(&self) -> usize {

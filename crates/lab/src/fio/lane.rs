@@ -32,6 +32,8 @@ pub(crate) struct LaneThread {
     /// Lanes of the clone that still run.
     pub(crate) lanes_left: Arc<AtomicUsize>,
     pub(crate) end_flush: bool,
+    /// CPUs it may run on; all where there are none.
+    pub(crate) cpus: Vec<u32>,
     pub(crate) tell: Sender<Message>,
 }
 
@@ -44,27 +46,43 @@ impl LaneThread {
             stop,
             lanes_left,
             end_flush,
+            cpus,
             tell,
         } = self;
         wait(delay, &stop);
+        let pinned = pin(&cpus);
         let before = usage::this_thread();
         worker.recorder.begin();
+        if let Some(logger) = &mut worker.logger {
+            logger.begin();
+        }
         // The run lives until every thread has ended; if it gave up on this one, nobody listens.
         let _ = tell.send(Message::Started(index, Instant::now(), usage::this_tid()));
         let ended = catch_unwind(AssertUnwindSafe(|| {
+            if pinned.is_err() {
+                return Ok(());
+            }
             worker.run(&stop)?;
-            if lanes_left.fetch_sub(1, Ordering::AcqRel) == 1 && end_flush {
-                worker.end_flush()?;
+            if lanes_left.fetch_sub(1, Ordering::AcqRel) == 1 {
+                worker.read_back(&stop)?;
+                if end_flush {
+                    worker.end_flush()?;
+                }
             }
             Ok::<(), Failed>(())
         }));
         let at = Instant::now();
         let since = worker.recorder.since();
         let failed = match ended {
-            Ok(Ok(())) => None,
+            _ if pinned.is_err() => pinned.err().map(|e| (EINVAL, e)),
+            Ok(Ok(())) => worker.verify.as_ref().and_then(|v| v.verdict()),
             Ok(Err(failed)) => Some((failed.error.errno(), describe(&failed.step, &failed.error))),
             Err(panic) => Some((EIO, format!("a worker panicked: {}", load::said(&*panic)))),
         };
+        let (logs, lines_lost) = worker
+            .logger
+            .take()
+            .map_or((Vec::new(), 0), |logger| logger.finish());
         // Hands over what was recorded.
         drop(worker);
         let used: CpuUsage = usage::since(usage::this_thread(), before);
@@ -73,9 +91,31 @@ impl LaneThread {
             since,
             used,
             failed,
+            logs,
+            lines_lost,
         };
         let _ = tell.send(Message::Ended(index, end));
     }
+}
+
+/// Errno of a CPU that is not there.
+const EINVAL: i32 = 22;
+
+/// Keeps this thread on some CPUs.
+fn pin(cpus: &[u32]) -> Result<(), String> {
+    if cpus.is_empty() {
+        return Ok(());
+    }
+    let mut set = rustix::thread::CpuSet::new();
+    for cpu in cpus {
+        let index = usize::try_from(*cpu).unwrap_or(usize::MAX);
+        if index >= rustix::thread::CpuSet::MAX_CPU {
+            return Err(format!("cpus_allowed: there is no CPU {cpu}"));
+        }
+        set.set(index);
+    }
+    rustix::thread::sched_setaffinity(None, &set)
+        .map_err(|e| format!("cpus_allowed: none of the CPUs {cpus:?} can be used: {e}"))
 }
 
 /// The start delay, in steps short enough to be broken off.

@@ -31,6 +31,7 @@ pub(crate) struct Choice<'a> {
     pub(crate) map: &'a [(String, String)],
     pub(crate) on: Option<On>,
     pub(crate) seed: u64,
+    pub(crate) sample: u32,
 }
 
 /// Builds the stacks a plan needs and makes its files.
@@ -120,6 +121,7 @@ pub(crate) fn setup(
     let making = Making {
         seed: choice.seed,
         for_ever: false,
+        sample: choice.sample,
     };
     let specs = clones::specs(plan, clones, making, |path| {
         let index = *place.get(path)?;

@@ -10,10 +10,15 @@ use cairn_fio::output::{
 };
 
 use super::clones::CloneSpec;
+use super::rate::{self, Times};
 use super::usage;
+use crate::engine::logger::Written;
 use crate::engine::run::Stop;
 use crate::latency::{self, Hist, new_hist};
-use crate::recorder::{Cell, Counts, DIRS, Epoch, SYNC};
+use crate::recorder::{Cell, Counts, DIRS, Epoch, KEPT, RESPONSES, SYNC};
+
+/// Errno of a job that was too slow.
+const EIO: i32 = 5;
 
 /// Length of a sample of bandwidth and IOPS.
 pub(crate) const SAMPLE: Duration = Duration::from_millis(500);
@@ -58,7 +63,11 @@ pub(crate) struct Track {
     sampled: [Counts; 3],
     bw: [Stats; 3],
     iops: [Stats; 3],
-    hists: [Option<Box<Hist>>; DIRS],
+    hists: [Option<Box<Hist>>; KEPT],
+    pub(crate) logs: Vec<Written>,
+    pub(crate) lines_lost: u64,
+    /// Bytes and I/Os at the last look at the least rates, and when that was.
+    floor: Option<(Instant, [Counts; 3])>,
     /// Longest time that one of its threads was measured.
     runtime: Duration,
     tids: Vec<u32>,
@@ -77,6 +86,10 @@ pub(crate) struct End {
     pub(crate) since: Instant,
     pub(crate) used: CpuUsage,
     pub(crate) failed: Option<(i32, String)>,
+    /// Its log files: name and text.
+    pub(crate) logs: Vec<Written>,
+    /// Lines that there was no room for.
+    pub(crate) lines_lost: u64,
 }
 
 impl Track {
@@ -98,7 +111,10 @@ impl Track {
             sampled: [Counts::default(); 3],
             bw: [Stats::default(); 3],
             iops: [Stats::default(); 3],
-            hists: [None, None, None, None],
+            hists: [const { None }; KEPT],
+            logs: Vec::new(),
+            lines_lost: 0,
+            floor: None,
             runtime: Duration::ZERO,
             tids: Vec::new(),
             used_before: CpuUsage::default(),
@@ -135,7 +151,7 @@ impl Track {
     }
 
     /// Does what is due, and says when the next thing is.
-    pub(crate) fn tend(&mut self, now: Instant) -> Option<Instant> {
+    pub(crate) fn tend(&mut self, job: Option<&Job>, now: Instant) -> Option<Instant> {
         if self.state == State::Ramping && self.measure_at.is_some_and(|at| now >= at) {
             self.state = State::Running;
             self.measure_at = None;
@@ -153,6 +169,11 @@ impl Track {
             self.sample(now);
             self.sample_at = Some(now + SAMPLE);
         }
+        if let Some(job) =
+            job.filter(|job| self.state == State::Running && rate::has_floor(&job.pace))
+        {
+            self.keep_the_floor(job, now);
+        }
         if matches!(self.state, State::Running | State::Ramping)
             && self.deadline.is_some_and(|at| now >= at)
         {
@@ -164,6 +185,47 @@ impl Track {
             State::Running => [self.sample_at, self.deadline].into_iter().flatten().min(),
             _ => None,
         }
+    }
+
+    /// Ends a job whose rate was below the least that it allows, over a cycle.
+    fn keep_the_floor(&mut self, job: &Job, now: Instant) {
+        let counts = [0, 1, 2].map(|dir| self.counts(dir));
+        let Some((since, before)) = self.floor else {
+            self.floor = Some((now, counts));
+            return;
+        };
+        let over = now.saturating_duration_since(since);
+        if over < job.pace.cycle {
+            return;
+        }
+        let mut done = counts;
+        for (done, before) in done.iter_mut().zip(before) {
+            *done = done.since(before);
+        }
+        self.floor = Some((now, counts));
+        if let Some(why) = rate::below(job, &done, over) {
+            self.error = EIO;
+            self.failure = Some(why);
+            self.stop.now();
+            self.state = State::Stopping;
+        }
+    }
+
+    /// Service and response times of a direction, where there is a rate.
+    pub(crate) fn times(&self, index: usize) -> Option<Times<'_>> {
+        let response = self.hists.get(DIRS + index)?.as_deref()?;
+        Some(Times {
+            dir: Ddir::ALL.get(index).copied()?,
+            service: self.hist(index)?,
+            response,
+        })
+    }
+
+    /// I/Os that started late, and the longest that one did.
+    pub(crate) fn late(&self) -> (u64, Duration) {
+        let late = self.cells.iter().map(|cell| cell.late());
+        let (count, most) = late.fold((0, 0), |(n, most), (m, ns)| (n + m, most.max(ns)));
+        (count, Duration::from_nanos(most))
     }
 
     fn sample(&mut self, now: Instant) {
@@ -201,6 +263,8 @@ impl Track {
             .runtime
             .max(end.at.saturating_duration_since(end.since));
         self.used = plus(self.used, end.used);
+        self.logs.extend(end.logs);
+        self.lines_lost += end.lines_lost;
         if let Some((errno, what)) = end.failed {
             self.stop.now();
             if self.failure.is_none() {
@@ -358,6 +422,20 @@ impl Track {
         result.depth = all_at(issued, self.spec.lanes());
         result.submit = batches(issued);
         result.complete = batches(issued);
+        let rated: Vec<(String, Json)> = (0..RESPONSES)
+            .filter_map(|dir| self.times(dir))
+            .map(|times| (times.dir.word().to_owned(), times.json()))
+            .collect();
+        if !rated.is_empty() {
+            let (late, most) = self.late();
+            let most = u64::try_from(most.as_nanos()).unwrap_or(u64::MAX);
+            let mut parts = vec![
+                ("late_ios".to_owned(), Json::from(late)),
+                ("largest_backlog_ns".to_owned(), Json::from(most)),
+            ];
+            parts.extend(rated);
+            result.own.push(("rate".to_owned(), Json::Object(parts)));
+        }
         let over: u64 = self.cells.iter().map(|c| c.over()).sum();
         if over > 0 {
             result

@@ -11,6 +11,7 @@ fn params(text: &str, regions: &[(u64, u64)]) -> Params {
     Params {
         access: job.access.clone(),
         norandommap: job.random.norandommap,
+        distribution: job.random.distribution.clone(),
         regions: regions
             .iter()
             .map(|(start, len)| Region {

@@ -1,0 +1,238 @@
+//! What the engine writes, beside what fio writes for the same job, and in the hands of fio's own tools. Each part
+//! is skipped, and says so, where its tool is not installed.
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::print_stdout,
+    reason = "a failure here is the test's own"
+)]
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use cairn_fio::output::RunResult;
+use cairn_lab::{FioOptions, Registry, run_fio};
+use serde_json::Value;
+
+/// Runs a job here; its log files go to the folder.
+fn ours(line: &str, folder: &Path) -> (RunResult, cairn_fio::Plan) {
+    let plan = cairn_fio::parse_command_line(line.split_whitespace()).unwrap();
+    let mut take = |name: &str, text: &str| std::fs::write(folder.join(name), text).unwrap();
+    let options = FioOptions {
+        logs: Some(&mut take),
+        ..FioOptions::default()
+    };
+    let result = run_fio(&plan, options, &Registry::default(), &mut |_| {}).unwrap();
+    (result, plan)
+}
+
+/// Runs the same job by fio; `None` if there is none of the version that is followed.
+fn fios(line: &str, folder: &Path) -> Option<Value> {
+    let out = Command::new("fio")
+        .args(line.split_whitespace())
+        .arg("--output-format=json")
+        .current_dir(folder)
+        .output()
+        .ok()?;
+    let text = String::from_utf8_lossy(&out.stdout).into_owned();
+    let value: Value = serde_json::from_str(text.get(text.find('{')?..)?).ok()?;
+    (value["fio version"] == "fio-3.33").then_some(value)
+}
+
+/// Every path of keys with the type of what is there.
+fn shape(value: &Value, at: &str, out: &mut Vec<String>) {
+    match value {
+        Value::Object(members) => {
+            for (key, value) in members {
+                if matches!(key.as_str(), "cairn" | "disk_util") {
+                    continue;
+                }
+                shape(value, &format!("{at}.{key}"), out);
+            }
+        }
+        Value::Array(items) => {
+            for item in items {
+                shape(item, &format!("{at}[]"), out);
+            }
+        }
+        Value::String(_) => out.push(format!("{at} text")),
+        Value::Number(n) if n.is_f64() => out.push(format!("{at} float")),
+        Value::Number(_) => out.push(format!("{at} integer")),
+        other => out.push(format!("{at} {other}")),
+    }
+}
+
+fn shape_of(value: &Value) -> Vec<String> {
+    let mut out = Vec::new();
+    shape(value, "", &mut out);
+    out.sort();
+    out.dedup();
+    out
+}
+
+#[test]
+fn the_same_job_has_the_same_keys_types_and_totals_as_under_fio() {
+    let temp = tempfile::tempdir().unwrap();
+    let jobs = [
+        "--name=a --rw=randrw --bs=4k --size=1m --filename=f --ioengine=psync",
+        "--name=a --rw=write --bs=64k --size=2m --filename=f --numjobs=2 --group_reporting --thread --fsync=8",
+        "--name=a --rw=randread --bs=8k --size=1m --filename=f --gtod_reduce=1",
+        "--name=a --rw=write --bs=4k --size=1m --filename=f --verify=crc32c",
+        "--name=a --rw=randwrite --bs=4k --io_size=2m --size=1m --norandommap --filename=f --percentile_list=50:99.9",
+        "--name=a --rw=write --bs=4k --size=256k --filename=f --description=text --continue_on_error=all",
+    ];
+    for line in jobs {
+        let Some(theirs) = fios(line, temp.path()) else {
+            println!("skipped: fio 3.33 is not installed, so no key is compared with its own");
+            return;
+        };
+        let (result, _) = ours(line, temp.path());
+        let text = result.json(false).pretty();
+        let mine: Value = serde_json::from_str(&text).unwrap();
+        let (a, b) = (shape_of(&mine), shape_of(&theirs));
+        let only = |x: &[String], y: &[String]| -> Vec<String> {
+            x.iter().filter(|k| !y.contains(k)).cloned().collect()
+        };
+        assert_eq!(
+            (only(&a, &b), only(&b, &a)),
+            (Vec::new(), Vec::new()),
+            "{line}"
+        );
+        for dir in ["read", "write", "trim"] {
+            let of = |v: &Value| -> (u64, u64) {
+                let jobs = v["jobs"].as_array().unwrap().iter();
+                jobs.fold((0, 0), |(ios, bytes), job| {
+                    let d = &job[dir];
+                    (
+                        ios + d["total_ios"].as_u64().unwrap(),
+                        bytes + d["io_bytes"].as_u64().unwrap(),
+                    )
+                })
+            };
+            if line.contains("randrw") {
+                // Which of the two an I/O is, is drawn; all of them together are not.
+                continue;
+            }
+            assert_eq!(of(&mine), of(&theirs), "{line}: {dir}");
+        }
+        let all = |v: &Value| {
+            let job = &v["jobs"][0];
+            job["read"]["total_ios"].as_u64().unwrap() + job["write"]["total_ios"].as_u64().unwrap()
+        };
+        assert_eq!(all(&mine), all(&theirs), "{line}");
+    }
+}
+
+/// A script of Debian's fio package, unpacked from its documentation folder.
+fn script(folder: &Path, name: &str) -> Option<PathBuf> {
+    let packed = Path::new("/usr/share/doc/fio").join(format!("{name}.gz"));
+    let out = Command::new("gzip").arg("-dc").arg(packed).output().ok()?;
+    if !out.status.success() || Command::new("python3").arg("--version").output().is_err() {
+        println!("skipped: {name} is not installed");
+        return None;
+    }
+    let path = folder.join(name);
+    std::fs::write(&path, out.stdout).unwrap();
+    Some(path)
+}
+
+fn answer(command: &mut Command) -> String {
+    let out = command.output().unwrap();
+    let text = String::from_utf8_lossy(&out.stdout).into_owned();
+    let errors = String::from_utf8_lossy(&out.stderr);
+    assert!(out.status.success(), "{command:?}: {errors}{text}");
+    text
+}
+
+#[test]
+fn the_csv_of_fios_tool_counts_every_io() {
+    if Command::new("fio_jsonplus_clat2csv")
+        .arg("--help")
+        .output()
+        .is_err()
+    {
+        println!("skipped: fio_jsonplus_clat2csv is not installed");
+        return;
+    }
+    let temp = tempfile::tempdir().unwrap();
+    let (result, _) = ours(
+        "--name=a --rw=randwrite --bs=4k --size=4m --filename=f",
+        temp.path(),
+    );
+    std::fs::write(temp.path().join("run.json"), result.json(true).pretty()).unwrap();
+    answer(
+        Command::new("fio_jsonplus_clat2csv")
+            .args(["run.json", "run.csv"])
+            .current_dir(temp.path()),
+    );
+    let csv = std::fs::read_to_string(temp.path().join("run_job0.csv")).unwrap();
+    // The columns of writes: count, cumulative count, percentile.
+    let head: Vec<&str> = csv
+        .lines()
+        .next()
+        .unwrap()
+        .split(',')
+        .map(str::trim)
+        .collect();
+    let column = head
+        .iter()
+        .position(|h| *h == "write_clat_ns_cumulative")
+        .unwrap();
+    let last = csv.lines().rev().find_map(|line| {
+        line.split(',')
+            .nth(column)
+            .and_then(|n| n.trim().parse::<u64>().ok())
+    });
+    assert_eq!(last, Some(1024), "{head:?}");
+}
+
+#[test]
+fn fios_log_tools_read_the_logs_of_a_run() {
+    let temp = tempfile::tempdir().unwrap();
+    let line = "--name=a --rw=randwrite --bs=4k --size=4m --filename=f --time_based --runtime=2s --norandommap \
+                --write_iops_log=run --log_avg_msec=100 --write_hist_log=run --log_hist_msec=500 --rate_iops=4000";
+    let (result, _) = ours(line, temp.path());
+    let ios = result.jobs[0].directions.write.total_ios;
+    if let Some(script) = script(temp.path(), "fiologparser.py") {
+        // The script of the package knows four columns and stumbles over the fifth of fio 3.33's own logs too.
+        let log = std::fs::read_to_string(temp.path().join("run_iops.1.log")).unwrap();
+        let cut: Vec<&str> = log
+            .lines()
+            .map(|l| l.strip_suffix(", 0").unwrap())
+            .collect();
+        std::fs::write(temp.path().join("cut.log"), cut.join("\n") + "\n").unwrap();
+        let text = answer(
+            Command::new("python3")
+                .arg(script)
+                .args(["-i", "500", "cut.log"])
+                .current_dir(temp.path()),
+        );
+        let mean: f64 = text.split_whitespace().last().unwrap().parse().unwrap();
+        assert!(mean > 1000.0 && mean < 5000.0, "{text}");
+    }
+    if let Some(script) = script(temp.path(), "fio-histo-log-pctiles.py") {
+        let text = answer(
+            Command::new("python3")
+                .arg(script)
+                .args([
+                    "--fio-version",
+                    "3",
+                    "--time-quantum",
+                    "1",
+                    "run_clat_hist.1.log",
+                ])
+                .current_dir(temp.path()),
+        );
+        // Columns: time, samples, ...
+        let samples: f64 = text
+            .lines()
+            .filter(|l| l.starts_with(' '))
+            .filter_map(|l| l.split(',').nth(1)?.trim().parse::<f64>().ok())
+            .sum();
+        // The tool weighs histograms by how far they reach into its seconds.
+        assert!(
+            samples > 0.4 * ios as f64 && samples < 1.6 * ios as f64,
+            "{samples} of {ios}\n{text}"
+        );
+    }
+}

@@ -97,6 +97,22 @@ done
 run 0 "$cairn" stack explain 'stats/ram(64m)'
 out 'ram'
 
+echo "samples as lines, metrics, configuration, completions, the manual page"
+run 0 "$cairn" dash --duration 600ms --format jsonl
+out '"schema_version":1'
+run 0 "$cairn" dash --duration 600ms --format csv
+out '^t,arms,workload'
+run 0 "$cairn" dash --plain --duration 1s
+out 'IOPS, p99'
+run 0 "$cairn" dash --duration 600ms --metrics-file "$work/cairn.prom"
+grep -q '^cairn_operations_total' "$work/cairn.prom" || fail "no metrics"
+run 0 "$cairn" config print
+out '^scenario = '
+run 0 "$cairn" generate completions bash
+out 'metrics-file'
+run 0 "$cairn" generate man
+out 'CAIRN DASH'
+
 echo "bad input"
 run 2 "$cairn" fio --name=a --rw=randwrite --iodeth=4 --size=1m
 quiet
@@ -117,6 +133,10 @@ run 2 "$cairn" fio --stack='ram(1g' --name=a --rw=read --size=1m
 run 2 "$cairn" fio --stack='rom(1g)' --name=a --rw=read --size=1m
 run 2 "$cairn" stack explain 'ram(100t)'
 run 2 "$cairn" dash no-such-scenario
+run 2 "$cairn" dash --listen 0.0.0.0:9187
+echo 'colr = "16"' >"$work/config.toml"
+run 2 "$cairn" dash --config "$work/config.toml"
+err 'config.toml:1'
 run 2 "$cairn" aim7 creat-clo --tasks 0
 run 2 "$cairn" nonsense
 

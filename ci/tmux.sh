@@ -105,6 +105,22 @@ type_keys S
 sees '[RUN]'
 ok "freeze and go on, stop and start"
 
+type_keys a
+sees 'A B B A'
+type_keys a
+type_keys 7 /
+sees 'find:'
+type_keys -l 'per-cpu'
+sees 'with "per-cpu"'
+type_keys Escape
+type_keys 1 o C-u
+type_keys -l 'ram(1g'
+type_keys Enter
+sees 'never closed'
+type_keys Escape
+sees '[RUN]'
+ok "auto A/B, search, and a stack that is refused"
+
 type_keys C-z
 dash_off
 sees 'Stopped'

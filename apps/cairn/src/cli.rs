@@ -115,7 +115,7 @@ pub(crate) struct ConfigPrintArgs {
     reason = "independent options of a command line, each given or not"
 )]
 pub(crate) struct DashArgs {
-    /// A preset's name (see `cairn list scenarios`) or a path to a .toml file [default: mixed]
+    /// A preset's name (see `cairn list scenarios`), a path to a .toml file, or the directory of a recorded run [default: mixed]
     pub(crate) scenario: Option<String>,
     /// Stack to use instead of the scenario's, client to media: `stats/delay(read=50us)/ram(1g)`
     #[arg(long, value_name = "SPEC")]

@@ -9,6 +9,7 @@ mod interrupt;
 mod metrics;
 mod output;
 mod progress;
+mod recorded;
 pub mod tui;
 
 use std::process::ExitCode;

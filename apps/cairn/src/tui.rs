@@ -8,6 +8,9 @@
 //! Numbers come from [`cairn_lab::Sample`]; nothing is measured here except the dashboard's own
 //! cost.
 
+use cairn_lab::Registry;
+
+mod change;
 pub mod format;
 mod guard;
 pub mod history;
@@ -23,8 +26,49 @@ pub mod update;
 pub mod view;
 pub mod widget;
 
-pub use runtime::{run, run_watched};
+pub use runtime::{replay, run, run_with};
 pub use theme::ColorDepth;
+
+/// A run that is over, to be shown in the views of a live one.
+#[derive(Debug, Clone)]
+pub struct Recording {
+    /// Name of the scenario.
+    pub scenario: String,
+    /// Its stack spec.
+    pub stack: String,
+    /// Its seed.
+    pub seed: u64,
+    /// The policies, in display order.
+    pub policies: Vec<cairn_lab::PolicyInfo>,
+    /// The samples, oldest first and numbered from 0.
+    pub samples: Vec<std::sync::Arc<cairn_lab::Sample>>,
+    /// What was noted, and when.
+    pub events: Vec<(std::time::Duration, String)>,
+}
+
+/// What a dashboard works with beyond its lab.
+pub struct Around<'a> {
+    /// What can be composed. Without it neither the stack nor the workloads can be edited.
+    pub registry: Option<&'a Registry>,
+    /// Sees every sample, on a thread of its own, before it is drawn and whether or not it is. What it
+    /// answers is noted among the events.
+    pub watch: Box<Watch>,
+}
+
+impl Default for Around<'_> {
+    fn default() -> Self {
+        Self {
+            registry: None,
+            watch: Box::new(|_| None),
+        }
+    }
+}
+
+impl std::fmt::Debug for Around<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Around").finish_non_exhaustive()
+    }
+}
 
 /// Somebody else who wants to see each sample, and may have a word to say about it.
 pub type Watch = dyn FnMut(&cairn_lab::Sample) -> Option<String> + Send;
@@ -59,6 +103,8 @@ impl Default for Options {
 pub struct Outcome {
     /// The finished run, to be printed on the normal screen.
     pub summary: cairn_lab::Summary,
+    /// The last screen as text, if the operator asked to leave it.
+    pub screen: Option<String>,
     /// Exit code of the program: 0; 1 after a failed worker or operation; 128+n after signal n.
     pub code: u8,
 }

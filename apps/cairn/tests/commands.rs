@@ -601,6 +601,19 @@ fn the_configuration_is_printed_and_a_broken_one_starts_nothing() {
 }
 
 #[test]
+fn a_recorded_run_of_a_newer_program_is_refused_with_both_forms() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().to_str().unwrap();
+    assert!(refused(&["dash", path]).contains("run.json"));
+    std::fs::write(folder.path().join("run.json"), "{\"schema_version\":9}").unwrap();
+    let said = refused(&["dash", path]);
+    assert!(
+        said.contains("form 9") && said.contains("up to 1"),
+        "{said}"
+    );
+}
+
+#[test]
 fn completions_and_the_manual_page_name_every_command() {
     let man = results(&["generate", "man"]);
     for command in [

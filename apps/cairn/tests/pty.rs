@@ -74,7 +74,12 @@ impl Dash {
         }
         let mut dash = Self::start(command, size);
         dash.sees("[RUN]");
-        dash.sees("kIOPS");
+        // The rate of a workload and its latency stand on one line.
+        dash.sees("p99");
+        dash.until("rate", |dash| {
+            let text = dash.text();
+            ["IOPS", "op/s"].iter().any(|unit| text.contains(unit))
+        });
         dash
     }
 
@@ -188,10 +193,87 @@ fn policies_pages_help_sizes_and_quit() {
     dash.sees("[STOP]");
     dash.types("S");
     dash.sees("[RUN]");
-    dash.types("q");
+    dash.types("Q");
     let (code, text) = dash.ends();
     assert_eq!(code, 0);
     assert!(text.contains("policy flag-set always-rmw"), "{text}");
+    assert!(
+        text.contains("q quit"),
+        "the screen stays above it:\n{text}"
+    );
+}
+
+#[test]
+fn stack_and_workload_are_edited_while_it_runs() {
+    let mut dash = Dash::running(&["dash", "creat-clo"], &[], (80, 24));
+    dash.types("o");
+    dash.sees("stack: stats");
+    // Ctrl-U empties the line.
+    dash.types("\u{15}ram(64m\r");
+    dash.sees("never closed");
+    dash.types(")\r");
+    dash.sees("a new run begins: stack ram(64m)");
+    dash.types("w");
+    dash.sees("creat-clo: tasks=8");
+    dash.types("\u{15}tasks=1\r");
+    dash.sees("a new run begins: creat-clo tasks=1");
+    dash.sees("[RUN]");
+    dash.types("7/tasks");
+    dash.sees("with \"tasks\"");
+    dash.types("\rq");
+    let (code, text) = dash.ends();
+    assert_eq!(code, 0);
+    assert!(text.contains("stack ram(64m)"), "{text}");
+}
+
+#[test]
+fn the_interleaved_comparison_runs_by_itself() {
+    let mut dash = Dash::running(&["dash", "creat-clo"], &[], (160, 48));
+    dash.types("a");
+    dash.sees("auto A B B A");
+    dash.sees("A B B A  1.0 s  2 of 24");
+    dash.sees("paired t");
+    dash.types("a");
+    dash.sees("auto A/B of flag-set ended");
+    dash.types("q");
+    assert_eq!(dash.ends().0, 0);
+}
+
+#[test]
+fn a_recorded_run_is_played_in_the_same_views() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = "{\"schema_version\":1,\"summary\":{\"scenario\":\"mixed\",\"stack\":\"ram(1g)\",\"seed\":7,\
+               \"workloads\":[{\"name\":\"randwrite\",\"about\":\"\",\"unit\":\"io\"}]}}";
+    std::fs::write(folder.path().join("run.json"), run).unwrap();
+    let mut slices =
+        "t,arm,op,ops,bytes,p50,p99,p999,hits,misses,exact,approx,avoided_rmw,settle\n".to_owned();
+    for i in 1..=30_u32 {
+        let arm = if i < 20 { "per-cpu" } else { "shared" };
+        slices += &format!(
+            "{:.4},es-counters={arm},randwrite,{},0,900,9000,9900,{i},0,{i},{i},0,0\n",
+            f64::from(i) / 10.0,
+            1000 * i
+        );
+    }
+    std::fs::write(folder.path().join("slices.csv"), slices).unwrap();
+    let mut command = CommandBuilder::new(env!("CARGO_BIN_EXE_cairn"));
+    command.args(["dash", folder.path().to_str().unwrap()]);
+    command.env("TERM", "xterm-256color");
+    let mut dash = Dash::start(command, (160, 48));
+    dash.sees("[RECORDED]  00:00:03");
+    dash.sees("300.0 kIOPS");
+    dash.sees(">A shared<");
+    dash.types("p");
+    dash.sees("it can be looked at, not changed");
+    dash.types("\u{1b}[H");
+    dash.sees("10.00 kIOPS");
+    dash.sees(">B per-cpu<");
+    dash.types("\u{1b}[C");
+    dash.sees("20.00 kIOPS");
+    dash.types(" ");
+    dash.sees("300.0 kIOPS");
+    dash.types("q");
+    assert_eq!(dash.ends().0, 0);
 }
 
 #[test]

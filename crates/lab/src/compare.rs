@@ -16,8 +16,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::latency::{self, Hist};
-use crate::policy::{Mechanism, Switch};
-use crate::sample::{ArmSample, Comparison, Effect, Latency};
+use crate::policy::{self, Switch};
+use crate::sample::{self, ArmSample, Buckets, Comparison, Effect, Latency};
 use crate::shared::Workload;
 use crate::student::t_975;
 
@@ -125,7 +125,7 @@ struct Arm {
     rate: Moments,
     latency: Hist,
     /// Of `latency`, once somebody asked since it changed.
-    summary: Option<Latency>,
+    summary: Option<(Latency, Arc<Buckets>)>,
 }
 
 impl Arm {
@@ -154,10 +154,51 @@ struct Open {
     ops: Vec<Option<u64>>,
 }
 
+/// What was counted below the workloads in some time.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Counted {
+    pub(crate) sets: u64,
+    pub(crate) rmws: u64,
+    /// Extent look-ups that the cache answered or could not.
+    pub(crate) lookups: u64,
+    /// Of them, those counted on the shared counters.
+    pub(crate) shared: u64,
+}
+
+impl Counted {
+    pub(crate) fn since(self, before: Self) -> Self {
+        Self {
+            sets: self.sets.saturating_sub(before.sets),
+            rmws: self.rmws.saturating_sub(before.rmws),
+            lookups: self.lookups.saturating_sub(before.lookups),
+            shared: self.shared.saturating_sub(before.shared),
+        }
+    }
+
+    fn add(&mut self, more: Self) {
+        self.sets += more.sets;
+        self.rmws += more.rmws;
+        self.lookups += more.lookups;
+        self.shared += more.shared;
+    }
+}
+
+/// What a policy of this name is to move, and its share in what was counted.
+type Counter = (&'static str, fn(&Counted) -> (u64, u64));
+
+fn counter(policy: &str) -> Option<Counter> {
+    match policy {
+        "flag-set" => Some(("RMWs per set call", |c| (c.rmws, c.sets))),
+        "es-counters" => Some(("shared adds per look-up", |c| (c.shared, c.lookups))),
+        _ => None,
+    }
+}
+
 /// The slices of a run, by combination of arms.
 #[derive(Default)]
 pub(crate) struct Slices {
     by_arms: HashMap<Vec<usize>, Vec<Arm>>,
+    counted: HashMap<Vec<usize>, Counted>,
     open: Open,
 }
 
@@ -167,12 +208,13 @@ pub(crate) struct Subject {
     pub(crate) metric: Arc<str>,
     /// Why there is nothing to compare.
     pub(crate) reason: Option<Arc<str>>,
+    counter: Option<Counter>,
 }
 
 impl Subject {
     /// The first workload that uses what a policy acts on.
     pub(crate) fn new(policy: &str, workloads: &[Workload]) -> Self {
-        let mechanism = Mechanism::of_policy(policy);
+        let mechanism = policy::Mechanism::of_policy(policy);
         let found = workloads.iter().position(|w| w.uses.contains(&mechanism));
         let workload = found.and_then(|index| workloads.get(index));
         Self {
@@ -186,6 +228,7 @@ impl Subject {
                     "no workload here has {mechanism}, which {policy} acts on"
                 ))
             }),
+            counter: counter(policy),
         }
     }
 }
@@ -227,6 +270,16 @@ impl Slices {
         }
     }
 
+    /// Books what was counted below the workloads in the same sample.
+    pub(crate) fn count(&mut self, arms: &[usize], more: Counted) {
+        match self.counted.get_mut(arms) {
+            Some(sum) => sum.add(more),
+            None => {
+                self.counted.insert(arms.to_vec(), more);
+            }
+        }
+    }
+
     /// What comes next does not follow directly; a slice that was begun is dropped.
     pub(crate) fn interrupt(&mut self) {
         if let Some(list) = self.by_arms.get_mut(&self.open.arms) {
@@ -239,6 +292,7 @@ impl Slices {
 
     pub(crate) fn clear(&mut self) {
         self.by_arms.clear();
+        self.counted.clear();
         self.open = Open::default();
     }
 
@@ -258,16 +312,31 @@ impl Slices {
         } else {
             (switch.to, switch.from)
         };
-        let mut look = |arm: usize| {
+        let key = |arm: usize| {
             let mut key = arms.to_vec();
             if let Some(slot) = key.get_mut(switch.policy) {
                 *slot = arm;
             }
+            key
+        };
+        let mechanism = subject.counter.map(|(name, of)| {
+            let [a, b] = [first, second].map(|arm| {
+                let (part, whole) = of(self.counted.get(&key(arm))?);
+                (whole > 0).then(|| part as f64 / whole as f64)
+            });
+            sample::Mechanism { name, a, b }
+        });
+        let mut look = |arm: usize| {
+            let key = key(arm);
             let found = subject.workload.and_then(|w| self.at(&key, w));
             let rate = found.as_ref().map_or_else(Moments::default, |a| a.rate);
-            let latency = found.map_or_else(Latency::default, |a| {
-                *a.summary
-                    .get_or_insert_with(|| latency::summary(&a.latency))
+            let (latency, buckets) = found.map_or_else(Default::default, |a| {
+                a.summary
+                    .get_or_insert_with(|| {
+                        let (latency, buckets) = latency::with_buckets(&a.latency);
+                        (latency, Arc::new(buckets))
+                    })
+                    .clone()
             });
             let shown = ArmSample {
                 arm,
@@ -275,6 +344,7 @@ impl Slices {
                 mean: rate.mean,
                 sd: rate.variance().sqrt(),
                 latency,
+                buckets,
             };
             (shown, rate)
         };
@@ -297,6 +367,7 @@ impl Slices {
             effect,
             reason,
             estimator: ESTIMATOR,
+            mechanism,
         }
     }
 }
@@ -304,6 +375,7 @@ impl Slices {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::policy::Mechanism;
     use proptest::prelude::*;
     use std::time::Instant;
 

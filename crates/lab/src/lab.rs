@@ -9,6 +9,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
+use crate::auto::AutoPlan;
+use crate::compare::Subject;
 use crate::engine::run::Stop;
 use crate::fio_error::FioError;
 use crate::latency::Hist;
@@ -223,6 +225,45 @@ impl Lab {
             }
         }
         Ok(())
+    }
+
+    /// Begins an interleaved comparison of two arms of a policy: the sampler switches A B B A by itself
+    /// until the pairs are done. Samples show its course; a switch of the policy by hand ends it.
+    ///
+    /// # Errors
+    /// When the policy or an arm does not exist, the arms are the same, there are fewer than two pairs or
+    /// the slices are empty, or when no workload has anything that the policy acts on.
+    pub fn start_auto(&self, plan: AutoPlan) -> Result<(), LabError> {
+        let info = self.policies.list().get(plan.policy);
+        let name = info.map_or_else(|| plan.policy.to_string(), |p| p.name.clone());
+        let refuse = |message: String| {
+            Err(LabError::Workload {
+                workload: self.scenario.name.clone(),
+                message,
+            })
+        };
+        let [a, b] = plan.arms;
+        let arms = info.map_or(0, |p| p.arms.len());
+        if a == b || a >= arms || b >= arms {
+            return refuse(format!(
+                "arms {a} and {b} of policy {name} cannot be compared: it has {arms}, and two different \
+                 ones are needed"
+            ));
+        }
+        if plan.pairs < 2 || plan.slice.is_zero() {
+            return refuse("a comparison needs at least two pairs of slices that last".to_owned());
+        }
+        if let Some(reason) = Subject::new(&name, &self.shared.workloads).reason {
+            return refuse(reason.to_string());
+        }
+        // The sampler ends only after the lab.
+        let _ = self.commands.send(Command::Auto(Some(plan)));
+        Ok(())
+    }
+
+    /// Ends the interleaved comparison; the policy stays as it stands.
+    pub fn stop_auto(&self) {
+        let _ = self.commands.send(Command::Auto(None));
     }
 
     /// Begins all statistics again, with the next sample.

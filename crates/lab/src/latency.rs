@@ -2,7 +2,7 @@
 
 use hdrhistogram::Histogram;
 
-use crate::sample::Latency;
+use crate::sample::{Buckets, Latency};
 
 /// Nanoseconds in three significant digits, up to a minute.
 pub(crate) type Hist = Histogram<u64>;
@@ -30,9 +30,15 @@ pub(crate) fn add(to: &mut Hist, from: &Hist) {
 /// The figures shown of a distribution, in one pass: a histogram has 27 600 buckets, and this is done
 /// for several of them ten times a second.
 pub(crate) fn summary(hist: &Hist) -> Latency {
+    with_buckets(hist).0
+}
+
+/// As [`summary`], with the operations by size from the same pass.
+pub(crate) fn with_buckets(hist: &Hist) -> (Latency, Buckets) {
     let n = hist.len();
+    let mut buckets = Buckets::default();
     if n == 0 {
-        return Latency::default();
+        return (Latency::default(), buckets);
     }
     let mut found = [0; 5];
     let mut wanted = found
@@ -45,6 +51,7 @@ pub(crate) fn summary(hist: &Hist) -> Latency {
     for step in hist.iter_recorded() {
         let value = step.value_iterated_to();
         seen += step.count_at_value();
+        buckets.add(value, step.count_at_value());
         sum += step.count_at_value() as f64 * hist.median_equivalent(value) as f64;
         while let Some((slot, _)) = wanted.next_if(|(_, rank)| seen >= *rank) {
             *slot = value;
@@ -52,7 +59,7 @@ pub(crate) fn summary(hist: &Hist) -> Latency {
     }
     drop(wanted);
     let [p50, p90, p99, p999, p9999] = found;
-    Latency {
+    let latency = Latency {
         n,
         min: hist.min(),
         p50,
@@ -62,7 +69,8 @@ pub(crate) fn summary(hist: &Hist) -> Latency {
         p9999,
         max: hist.max(),
         mean: sum / n as f64,
-    }
+    };
+    (latency, buckets)
 }
 
 /// The buckets that hold something: their upper ends in nanoseconds, and how much.
@@ -139,6 +147,27 @@ mod tests {
             );
             assert!((got.mean - hist.mean()).abs() <= 1e-9 * hist.mean());
         }
+    }
+
+    #[test]
+    fn buckets_hold_every_operation_in_its_place() {
+        let mut hist = new_hist();
+        for v in [1, 255, 256, 319, 320, 10_000, 60_000_000_000] {
+            hist.saturating_record(v);
+        }
+        let (latency, buckets) = with_buckets(&hist);
+        let sum: u32 = buckets.counts.iter().sum();
+        assert_eq!(u64::from(sum), latency.n);
+        assert_eq!(
+            (buckets.counts[0], buckets.counts[1], buckets.counts[2]),
+            (2, 2, 1)
+        );
+        for i in 1..Buckets::LEN {
+            let floor = Buckets::floor(i);
+            assert_eq!(Buckets::index(floor), i, "{floor}");
+            assert_eq!(Buckets::index(floor - 1), i - 1, "{floor}");
+        }
+        assert_eq!(Buckets::index(u64::MAX), Buckets::LEN - 1);
     }
 
     #[test]

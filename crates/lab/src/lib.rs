@@ -3,6 +3,7 @@
 
 mod ab;
 mod aim7;
+mod auto;
 mod compare;
 mod duration;
 mod engine;
@@ -44,6 +45,7 @@ pub use aim7::{
     CreatClo, CreatCloResult, FILES_PER_JOB, PerFile, PreparedCreatClo, Variant, prepare_creat_clo,
     run_creat_clo,
 };
+pub use auto::AutoPlan;
 pub use duration::parse_duration;
 pub use environment::{Environment, Limits, Weather};
 pub use fio::ground::On;

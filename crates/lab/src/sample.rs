@@ -43,6 +43,8 @@ pub struct Sample {
     pub buffers: BufferSample,
     /// Comparison of the arms of the policy switched last; `None` before the first switch.
     pub comparison: Option<Comparison>,
+    /// The interleaved comparison under way, or the last one while its result holds.
+    pub auto: Option<AutoSample>,
 }
 
 /// One workload.
@@ -72,6 +74,8 @@ pub struct WorkloadSample {
     pub bytes_per_s: f64,
     /// Latency of the interval.
     pub recent: Latency,
+    /// The same by size.
+    pub buckets: Arc<Buckets>,
     /// Latency since the reset.
     pub total: Latency,
 }
@@ -106,6 +110,67 @@ pub struct Latency {
     pub max: u64,
     /// Mean.
     pub mean: f64,
+}
+
+/// Operations by their latency: four buckets an octave, the first for all below [`Buckets::LEAST`].
+///
+/// # Examples
+/// ```
+/// use cairn_lab::Buckets;
+///
+/// let mut buckets = Buckets::default();
+/// buckets.add(10_000, 3);
+/// let (i, _) = buckets.counts.iter().enumerate().find(|(_, n)| **n > 0).expect("one is filled");
+/// assert!(Buckets::floor(i) <= 10_000 && Buckets::floor(i + 1) > 10_000);
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Buckets {
+    /// Operations in each.
+    pub counts: [u32; Self::LEN],
+}
+
+impl Buckets {
+    /// Lower end of the second bucket, in nanoseconds.
+    pub const LEAST: u64 = 256;
+    /// Number of buckets; the last holds what is longer than about a minute.
+    pub const LEN: usize = 114;
+
+    /// Bucket of a latency in nanoseconds.
+    pub fn index(ns: u64) -> usize {
+        if ns < Self::LEAST {
+            return 0;
+        }
+        let octave = ns.ilog2();
+        // The two bits below the highest one.
+        let quarter = (ns >> (octave - 2)) & 3;
+        let i = 1 + 4 * (octave - Self::LEAST.ilog2()) as usize + quarter as usize;
+        i.min(Self::LEN - 1)
+    }
+
+    /// Smallest latency of a bucket, in nanoseconds.
+    pub fn floor(index: usize) -> u64 {
+        let Some(i) = index.checked_sub(1) else {
+            return 0;
+        };
+        let i = u32::try_from(i).unwrap_or(u32::MAX).min(4 * 50);
+        let base = Self::LEAST << (i / 4);
+        base + base / 4 * u64::from(i % 4)
+    }
+
+    /// Counts `n` operations of this latency.
+    pub fn add(&mut self, ns: u64, n: u64) {
+        if let Some(count) = self.counts.get_mut(Self::index(ns)) {
+            *count = count.saturating_add(u32::try_from(n).unwrap_or(u32::MAX));
+        }
+    }
+}
+
+impl Default for Buckets {
+    fn default() -> Self {
+        Self {
+            counts: [0; Self::LEN],
+        }
+    }
 }
 
 /// One element of the stack, workload first, media last.
@@ -298,6 +363,49 @@ pub struct Comparison {
     pub reason: Option<Arc<str>>,
     /// How the interval was made, in words: `Welch, unpaired, time-confounded`.
     pub estimator: &'static str,
+    /// What the policy acts on, counted in the same slices; `None` where that is not counted.
+    pub mechanism: Option<Mechanism>,
+}
+
+/// How often what a policy switches really happened under either arm.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Mechanism {
+    /// What is counted, and for what: `RMWs per set call`.
+    pub name: &'static str,
+    /// Under the first arm; `None` before anything was counted.
+    pub a: Option<f64>,
+    /// Under the second.
+    pub b: Option<f64>,
+}
+
+/// An interleaved comparison: the sampler switches the policy A B B A.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct AutoSample {
+    /// Index of the policy in the policy list.
+    pub policy: usize,
+    /// Its two arms, A first.
+    pub arms: [usize; 2],
+    /// Pairs of slices that count.
+    pub pairs: u32,
+    /// Pairs after which it ends.
+    pub wanted: u32,
+    /// Pairs that something else disturbed; they are run again.
+    pub rejected: u32,
+    /// Whether it goes on.
+    pub running: bool,
+    /// Time that a slice counts.
+    pub slice: Duration,
+    /// Rate of the second arm over the first, minus one; `None` below two pairs.
+    pub rate: Option<Effect>,
+    /// The same of the 99th percentile of the latency.
+    pub p99: Option<Effect>,
+    /// Half width of the interval of neighbours of the same arm, as a ratio: differences below it are
+    /// below what this machine can tell.
+    pub resolution: Option<f64>,
+    /// Mean rate of the second half of the pairs over that of the first, minus one.
+    pub drift: Option<f64>,
+    /// About how many pairs more would make the interval plus or minus one per cent; `None` once it is.
+    pub more: Option<u32>,
 }
 
 /// One arm of a comparison.
@@ -313,6 +421,8 @@ pub struct ArmSample {
     pub sd: f64,
     /// Latency of the arm's slices.
     pub latency: Latency,
+    /// The same by size.
+    pub buckets: Arc<Buckets>,
 }
 
 /// A relative difference with its interval.

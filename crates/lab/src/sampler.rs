@@ -5,12 +5,13 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender, TrySendError};
 use std::time::{Duration, Instant};
 
-use crate::compare::{Share, Slices, Subject};
+use crate::auto::{self, Auto, AutoPlan, Next, Seen};
+use crate::compare::{Counted, Share, Slices, Subject};
 use crate::latency::{self, Hist, new_hist};
 use crate::look::Look;
-use crate::policy::Policies;
+use crate::policy::{Policies, Switch};
 use crate::recorder::Counts;
-use crate::sample::{Comparison, Sample, WorkloadSample};
+use crate::sample::{AutoSample, Comparison, ExtentSample, FlagSample, Sample, WorkloadSample};
 use crate::shared::Shared;
 
 /// How long after a switch of a policy samples belong to no arm: longer than a stack exchange, a
@@ -24,6 +25,8 @@ pub(crate) const CHANNEL: usize = 256;
 pub(crate) enum Command {
     /// Begin the statistics again.
     Reset,
+    /// Begin an interleaved comparison, or end the one under way.
+    Auto(Option<AutoPlan>),
     /// Take a last look and end.
     Finish(Sender<Last>),
 }
@@ -62,6 +65,8 @@ pub(crate) struct Sampler {
     dropped: u64,
     tracks: Vec<Track>,
     slices: Slices,
+    counted: Counted,
+    auto: Option<Auto>,
     /// By policy, what its arms are compared by.
     subjects: Vec<Subject>,
     first_error: Option<Arc<str>>,
@@ -110,6 +115,8 @@ impl Sampler {
             dropped: 0,
             tracks,
             slices: Slices::default(),
+            counted: Counted::default(),
+            auto: None,
             subjects,
             first_error: None,
             ran: Duration::ZERO,
@@ -170,6 +177,7 @@ impl Sampler {
             let left = until.saturating_duration_since(Instant::now());
             match commands.recv_timeout(left) {
                 Ok(Command::Reset) => self.reset(),
+                Ok(Command::Auto(plan)) => self.compare(plan),
                 Ok(Command::Finish(reply)) => return Wake::Finish(reply),
                 Err(RecvTimeoutError::Timeout) => return Wake::Due,
                 Err(RecvTimeoutError::Disconnected) => return Wake::Gone,
@@ -188,7 +196,49 @@ impl Sampler {
         counts
     }
 
+    /// Begins an interleaved comparison; what slices there are belong to another one.
+    fn compare(&mut self, plan: Option<AutoPlan>) {
+        self.auto = plan.map(Auto::new);
+        if let Some(plan) = plan {
+            self.slices.clear();
+            let [first, second] = plan.arms;
+            // Through the other arm, so that these two are the ones compared. Both exist: who asked for
+            // them was checked.
+            let _ = self.policies.set(plan.policy, second);
+            let _ = self.policies.set(plan.policy, first);
+        }
+    }
+
+    /// Gives the comparison under way its share of a sample, and switches as it says.
+    fn step(&mut self, seen: &Step<'_>) -> Option<AutoSample> {
+        let auto = self.auto.as_mut()?;
+        let policy = auto.plan().policy;
+        let workload = self.subjects.get(policy)?.workload?;
+        let next = auto.step(&Seen {
+            arms: seen.arms,
+            settling: seen.settling,
+            whole: seen.interval < 2 * self.interval,
+            interval: seen.interval,
+            ops: seen.ops.get(workload).copied().flatten(),
+            latency: &self.tracks.get(workload)?.recent,
+        });
+        if let Next::Switch(arm) = next {
+            let _ = self.policies.set(policy, arm);
+        }
+        if !auto.holds() {
+            // Somebody switched by hand: what was found does not answer the question asked now.
+            self.auto = None;
+            self.slices.clear();
+        }
+        self.auto.as_ref().map(Auto::sample)
+    }
+
     fn reset(&mut self) {
+        if let Some(auto) = &self.auto {
+            let plan = auto.plan();
+            let running = auto.sample().running;
+            self.compare(running.then_some(plan));
+        }
         self.shared.epoch.reset();
         let counts = self.gather();
         for (track, now) in self.tracks.iter_mut().zip(counts) {
@@ -201,6 +251,7 @@ impl Sampler {
         }
         self.slices.clear();
         self.look.reset(&self.shared);
+        self.counted = Counted::default();
         self.ran = Duration::ZERO;
     }
 
@@ -231,6 +282,7 @@ impl Sampler {
             let running = workload.running();
             steps.push((running && track.was_running).then_some(step.ops));
             track.was_running = running;
+            let (recent, buckets) = latency::with_buckets(&track.recent);
             workloads.push(WorkloadSample {
                 name: Arc::clone(&workload.name),
                 about: Arc::clone(&workload.about),
@@ -243,7 +295,8 @@ impl Sampler {
                 ran: workload.ran(now),
                 ops_per_s: step.ops as f64 / seconds,
                 bytes_per_s: step.bytes as f64 / seconds,
-                recent: latency::summary(&track.recent),
+                recent,
+                buckets: Arc::new(buckets),
                 total: latency::summary(&track.total),
             });
         }
@@ -251,23 +304,27 @@ impl Sampler {
             self.slices.interrupt();
         } else {
             let shares: Vec<_> = steps
-                .into_iter()
+                .iter()
                 .zip(&self.tracks)
                 .map(|(ops, track)| Share {
-                    ops,
+                    ops: *ops,
                     latency: &track.recent,
                 })
                 .collect();
             self.slices.add(&arms, interval, &shares);
         }
-        let comparison: Option<Comparison> = switch.and_then(|s| {
-            let subject = self.subjects.get(s.policy)?;
-            Some(self.slices.compare(s, &arms, subject))
-        });
         if self.first_error.is_none() && workloads.iter().any(|w| w.errors_in_all > 0) {
             self.first_error = self.shared.first_error();
         }
         let seen = self.look.take(&self.shared, seconds, &workloads);
+        let step = Step {
+            arms: &arms,
+            settling,
+            counts: !settling && running && self.was_running,
+            interval,
+            ops: &steps,
+        };
+        let (comparison, auto) = self.compared(&step, switch, counted(&seen.extents, &seen.flags));
         let sample = Sample {
             seq: self.seq,
             elapsed: now.saturating_duration_since(self.began),
@@ -285,11 +342,39 @@ impl Sampler {
             flags: seen.flags,
             buffers: seen.buffers,
             comparison,
+            auto,
         };
         self.seq += 1;
         self.last = now;
         self.was_running = running;
         sample
+    }
+
+    /// Books what was counted, gives the comparison under way its share, and compares.
+    fn compared(
+        &mut self,
+        step: &Step<'_>,
+        switch: Option<Switch>,
+        counted: Counted,
+    ) -> (Option<Comparison>, Option<AutoSample>) {
+        let more = counted.since(std::mem::replace(&mut self.counted, counted));
+        if step.counts {
+            self.slices.count(step.arms, more);
+        }
+        let mut comparison = switch.and_then(|s| {
+            let subject = self.subjects.get(s.policy)?;
+            Some(self.slices.compare(s, step.arms, subject))
+        });
+        let auto = self.step(step);
+        if let (Some(c), Some(auto)) = (&mut comparison, &auto)
+            && c.policy == auto.policy
+        {
+            c.effect = auto.rate;
+            c.estimator = auto::ESTIMATOR;
+            let waits = auto.rate.is_none() && c.workload.is_some();
+            c.reason = waits.then(|| Arc::from("two pairs of slices are needed"));
+        }
+        (comparison, auto)
     }
 
     fn finish(&mut self, reply: &Sender<Last>) {
@@ -304,6 +389,29 @@ impl Sampler {
                 .collect(),
             cold: self.warm_at,
         });
+    }
+}
+
+/// What a comparison under way is told of a sample.
+struct Step<'a> {
+    arms: &'a [usize],
+    settling: bool,
+    /// It belongs to an arm, and the workers ran all the time.
+    counts: bool,
+    interval: Duration,
+    /// By workload, its operations if it ran all the time.
+    ops: &'a [Option<u64>],
+}
+
+/// What was counted below the workloads since the reset.
+fn counted(extents: &ExtentSample, flags: &FlagSample) -> Counted {
+    let all = |n: i64| u64::try_from(n).unwrap_or(0);
+    let shared = extents.slots.iter().filter(|s| &*s.label == "shared");
+    Counted {
+        sets: flags.sets,
+        rmws: flags.rmws,
+        lookups: all(extents.hits.exact) + all(extents.misses.exact),
+        shared: shared.map(|s| s.hits + s.misses).sum(),
     }
 }
 

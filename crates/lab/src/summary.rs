@@ -343,6 +343,7 @@ fn nothing() -> Sample {
         flags: FlagSample::default(),
         buffers: BufferSample::default(),
         comparison: None,
+        auto: None,
     }
 }
 

@@ -5,8 +5,9 @@ mod plain;
 mod record;
 
 use std::io::{self, IsTerminal as _};
+use std::path::Path;
 
-use anyhow::Context as _;
+use anyhow::{Context as _, bail};
 use cairn_lab::{Lab, Options, Registry, Scenario};
 
 use crate::cli::{Color, DashArgs};
@@ -14,12 +15,16 @@ use crate::config::{self, Config};
 use crate::exit::{self, Failed};
 use crate::metrics::{About, Metrics};
 use crate::output;
+use crate::recorded;
 use crate::tui;
 
 /// Runs the command.
 pub(crate) fn run(args: &DashArgs, registry: &Registry) -> anyhow::Result<u8> {
     let config = config::load(args.config.as_deref(), |name| std::env::var(name).ok())?.config;
     let name = args.scenario.as_deref().or(config.scenario.as_deref());
+    if let Some(folder) = name.map(Path::new).filter(|path| path.is_dir()) {
+        return replay(folder, args, &config, registry);
+    }
     let mut scenario = Scenario::load(name.unwrap_or(config::DEFAULT_SCENARIO))?;
     if let Some(stack) = &args.stack {
         scenario.stack.clone_from(stack);
@@ -31,14 +36,35 @@ pub(crate) fn run(args: &DashArgs, registry: &Registry) -> anyhow::Result<u8> {
         return headless::run(scenario, args, registry);
     }
     let (lab, mut metrics) = start(scenario, args, registry)?;
-    let outcome = tui::run_watched(
-        lab,
-        options(args, &config),
-        Box::new(move |sample| metrics.take(sample)),
-    )
-    .map_err(Failed)?;
-    output::results(|out| outcome.summary.write_text(out))?;
+    let around = tui::Around {
+        registry: Some(registry),
+        watch: Box::new(move |sample| metrics.take(sample)),
+    };
+    let outcome = tui::run_with(lab, options(args, &config), around).map_err(Failed)?;
+    output::results(|out| {
+        if let Some(screen) = &outcome.screen {
+            writeln!(out, "{screen}")?;
+        }
+        outcome.summary.write_text(out)
+    })?;
     Ok(outcome.code)
+}
+
+/// Shows a recorded run.
+fn replay(
+    folder: &Path,
+    args: &DashArgs,
+    config: &Config,
+    registry: &Registry,
+) -> anyhow::Result<u8> {
+    let recording = recorded::read(folder, registry)?;
+    if args.headless || args.plain || args.format.is_some() || !has_screen() {
+        bail!(
+            "{}: a recorded run is shown on a screen, and there is none",
+            folder.display()
+        );
+    }
+    Ok(tui::replay(recording, options(args, config)).map_err(Failed)?)
 }
 
 /// Starts the scenario, and what else wants to see its samples.

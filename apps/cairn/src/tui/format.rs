@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use cairn_lab::Unit;
+use cairn_lab::{Effect, Unit};
 use ratatui::text::Span;
 
 /// Saturating width of something counted in cells.
@@ -147,7 +147,13 @@ pub fn count(n: u64) -> String {
 /// assert_eq!(time(1_100_000), "1.10ms");
 /// ```
 pub fn time(ns: u64) -> String {
-    let (text, unit) = scaled(ns);
+    let (text, unit) = scaled(ns, 3);
+    format!("{text}{unit}")
+}
+
+/// As [`time`] in two digits, at most five characters: `41us`, `1.1ms`.
+pub fn rough_time(ns: u64) -> String {
+    let (text, unit) = scaled(ns, 2);
     format!("{text}{unit}")
 }
 
@@ -156,12 +162,12 @@ pub fn time_of(n: u64, ns: u64) -> String {
     if n == 0 {
         return "-".to_owned();
     }
-    let (text, unit) = scaled(ns);
+    let (text, unit) = scaled(ns, 3);
     format!("{text} {unit}")
 }
 
-/// Three digits, and the unit that they count.
-fn scaled(ns: u64) -> (String, &'static str) {
+/// So many digits, and the unit that they count.
+fn scaled(ns: u64, digits: usize) -> (String, &'static str) {
     let mut value = ns as f64;
     if ns < 1000 {
         return (format!("{value:.0}"), "ns");
@@ -175,7 +181,7 @@ fn scaled(ns: u64) -> (String, &'static str) {
         value /= 1000.0;
         unit = next;
     }
-    (significant(value, 3, false), unit)
+    (significant(value, digits, false), unit)
 }
 
 /// A short time span with a unit of its own: `0.90 ms`.
@@ -232,6 +238,15 @@ pub fn change(ratio: f64) -> String {
     } else {
         format!("{percent:+.1} %")
     }
+}
+
+/// `  95 % CI [+8.2, +10.6]`, in per cent.
+pub fn interval(effect: Effect) -> String {
+    let [lo, hi] = [effect.lo, effect.hi].map(|x| {
+        let text = change(x);
+        text.trim_end_matches(" %").to_owned()
+    });
+    format!("  95 % CI [{lo}, {hi}]")
 }
 
 /// Letter of an arm: `A`, `B`, ...
@@ -336,6 +351,7 @@ mod tests {
             u64::from(u32::MAX) * 20,
         ] {
             assert!(time(ns).len() <= 6, "{ns}: {}", time(ns));
+            assert!(rough_time(ns).len() <= 5, "{ns}: {}", rough_time(ns));
         }
     }
 

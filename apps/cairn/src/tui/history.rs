@@ -5,9 +5,10 @@
 //! no column; a column of several samples shows the rest of them, as far as they are of its newest arm.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 use std::time::Duration;
 
-use cairn_lab::Sample;
+use cairn_lab::{Buckets, Sample};
 
 /// Workloads and policies a point remembers. More of either still run and switch; the chart leaves
 /// them out.
@@ -24,16 +25,36 @@ struct Point {
     late: Duration,
     settling: bool,
     running: bool,
-    mark: Option<u32>,
+    mark: Option<Mark>,
     arms: [u8; KEPT],
     ops: [f32; KEPT],
     bytes: [f32; KEPT],
 }
 
+/// What switched a policy.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mark {
+    /// Somebody, for the so-manieth time.
+    Operator(u32),
+    /// The interleaved comparison.
+    Auto,
+}
+
+/// Latency of the workloads of one sample.
+#[derive(Debug, Clone)]
+struct Spread {
+    seq: u64,
+    workloads: Vec<Arc<Buckets>>,
+}
+
+/// Samples whose latencies are kept: five minutes at ten a second.
+const SPREADS: usize = 3_000;
+
 /// The ring.
 #[derive(Debug, Clone, Default)]
 pub struct History {
     points: VecDeque<Point>,
+    spreads: VecDeque<Spread>,
 }
 
 /// Which columns are wanted.
@@ -76,17 +97,26 @@ pub struct Column {
     pub state: State,
     /// Arm of the policy asked for.
     pub arm: usize,
-    /// Number of the operator's mark that falls into it.
-    pub mark: Option<u32>,
+    /// The switch that falls into it; somebody's before the comparison's own.
+    pub mark: Option<Mark>,
 }
 
 impl History {
-    /// Takes a sample in; `mark` numbers the switch that became visible with it.
-    pub fn push(&mut self, sample: &Sample, mark: Option<u32>) {
+    /// Takes a sample in; `mark` is the switch that became visible with it.
+    pub fn push(&mut self, sample: &Sample, mark: Option<Mark>) {
         if self.points.back().is_some_and(|p| p.seq >= sample.seq) {
             // A new run under the same view: old columns would stand in its future.
             self.points.clear();
+            self.spreads.clear();
         }
+        if self.spreads.len() == SPREADS {
+            self.spreads.pop_front();
+        }
+        let workloads = sample.workloads.iter().map(|w| Arc::clone(&w.buckets));
+        self.spreads.push_back(Spread {
+            seq: sample.seq,
+            workloads: workloads.collect(),
+        });
         let mut point = Point {
             seq: sample.seq,
             at: sample.elapsed,
@@ -155,6 +185,30 @@ impl History {
         sums.iter().map(Sum::column).collect()
     }
 
+    /// The latencies of a workload, column by column as [`History::columns`] has them; `None` where nothing
+    /// is known any more.
+    pub fn spreads(&self, window: Window) -> Vec<Option<Buckets>> {
+        let mut sums: Vec<Option<Buckets>> = vec![None; window.width];
+        let merge = window.merge.max(1);
+        let end = window.end.unwrap_or(u64::MAX);
+        let end = end.min(self.points.back().map_or(0, |p| p.seq));
+        for spread in self.spreads.iter().rev().skip_while(|s| s.seq > end) {
+            let back = (end / merge).saturating_sub(spread.seq / merge);
+            let slot = usize::try_from(back)
+                .ok()
+                .and_then(|back| window.width.checked_sub(back + 1))
+                .and_then(|i| sums.get_mut(i));
+            let Some(slot) = slot else { break };
+            if let Some(buckets) = spread.workloads.get(window.workload) {
+                let sum = slot.get_or_insert_with(Buckets::default);
+                for (to, from) in sum.counts.iter_mut().zip(&buckets.counts) {
+                    *to = to.saturating_add(*from);
+                }
+            }
+        }
+        sums
+    }
+
     /// The 99th percentile and the maximum of the sampler's lateness over the last minute.
     pub fn lateness(&self) -> (Duration, Duration) {
         let mut late: Vec<Duration> = self.points.iter().rev().take(600).map(|p| p.late).collect();
@@ -176,7 +230,7 @@ struct Sum {
     /// The arm of the newest sample that is of one.
     of: Option<usize>,
     arm: Option<usize>,
-    mark: Option<u32>,
+    mark: Option<Mark>,
     seen: bool,
 }
 
@@ -190,7 +244,10 @@ impl Sum {
         };
         self.seen = true;
         self.settling |= point.settling;
-        self.mark = self.mark.or(point.mark);
+        self.mark = match (self.mark, point.mark) {
+            (Some(Mark::Operator(n)), _) => Some(Mark::Operator(n)),
+            (old, new) => new.or(old),
+        };
         let arm = point.arms.get(window.policy).map(|arm| usize::from(*arm));
         if self.arm.is_none() {
             self.arm = arm;

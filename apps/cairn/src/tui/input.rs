@@ -4,8 +4,8 @@
 //! return; nothing waits for this thread at the end.
 
 use std::io;
-use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender};
+use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
@@ -56,14 +56,16 @@ pub(super) fn keys(messages: SyncSender<Msg>) -> io::Result<()> {
 /// When no thread can be had.
 pub(super) fn samples(
     from: Receiver<Arc<Sample>>,
-    mut watch: Box<Watch>,
+    watch: Arc<Mutex<Box<Watch>>>,
     messages: SyncSender<Msg>,
 ) -> io::Result<()> {
     thread::Builder::new()
         .name("dash-samples".to_owned())
         .spawn(move || {
             for sample in from {
-                if let Some(text) = watch(&sample)
+                // Whoever watched and panicked is not asked again; the view goes on.
+                let word = watch.lock().ok().and_then(|mut watch| watch(&sample));
+                if let Some(text) = word
                     && messages.send(Msg::Refused(text)).is_err()
                 {
                     return;

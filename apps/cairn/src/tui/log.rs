@@ -63,6 +63,13 @@ impl Log {
         self.events.is_empty()
     }
 
+    /// The events whose text holds `words`, in whatever case, oldest first; all of them without words.
+    pub fn matching<'a>(&'a self, words: &str) -> impl DoubleEndedIterator<Item = &'a Event> {
+        let words = words.to_lowercase();
+        let holds = move |e: &&Event| words.is_empty() || e.text.to_lowercase().contains(&words);
+        self.events.iter().filter(holds)
+    }
+
     /// The events, oldest first.
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = &Event> + ExactSizeIterator {
         self.events.iter()

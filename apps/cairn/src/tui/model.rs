@@ -141,8 +141,12 @@ pub struct Setup {
     pub scenario: String,
     /// Its stack spec.
     pub stack: String,
+    /// It is over, and shown from its record; how long it took.
+    pub recorded: Option<Duration>,
     /// Its seed.
     pub seed: u64,
+    /// Its workloads: their names, and the options that can be edited.
+    pub workloads: Vec<(String, String)>,
     /// The policies, in display order.
     pub policies: Vec<PolicyInfo>,
     /// Arm chosen of each.
@@ -164,6 +168,28 @@ pub struct Note {
     pub text: String,
     /// Time of the run at which it goes.
     pub until: Duration,
+}
+
+/// What a typed text is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PromptKind {
+    /// Events that hold it are shown.
+    Filter,
+    /// A stack spec.
+    Stack,
+    /// The options of a workload.
+    Workload(usize),
+}
+
+/// A text being typed; it stands in the footer's place.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Prompt {
+    /// What it is for.
+    pub kind: PromptKind,
+    /// The text so far.
+    pub text: String,
+    /// Why it was refused.
+    pub error: Option<String>,
 }
 
 /// How long a note stays.
@@ -212,6 +238,8 @@ pub struct Model {
     pub offset: usize,
     /// The chart shows bytes instead of operations.
     pub bytes: bool,
+    /// The latency page shows latencies over time instead of a histogram.
+    pub heat: bool,
     /// The axis of the chart begins at zero.
     pub from_zero: bool,
     /// Index of the samples a column covers, in [`MERGES`].
@@ -226,6 +254,12 @@ pub struct Model {
     pub hz: u8,
     /// Size of the screen.
     pub size: (u16, u16),
+    /// The screen is left as text when the dashboard ends.
+    pub keep: bool,
+    /// A text being typed.
+    pub prompt: Option<Prompt>,
+    /// Events without this text are left out; all are shown when it is empty.
+    pub filter: String,
     /// A word to the operator, instead of the footer.
     pub note: Option<Note>,
     /// An unknown key was explained already.
@@ -272,6 +306,7 @@ impl Model {
             help: None,
             offset: 0,
             bytes: false,
+            heat: false,
             from_zero: false,
             merge: 0,
             end: None,
@@ -279,6 +314,9 @@ impl Model {
             theme: setup.theme,
             hz: setup.hz,
             size: setup.size,
+            keep: false,
+            prompt: None,
+            filter: String::new(),
             note: None,
             unknown_said: false,
             failure: None,

@@ -97,6 +97,15 @@ impl<'a> Ctx<'a> {
         inner
     }
 
+    /// A word where there is nothing to show, or where a record does not hold what there was.
+    fn absent(&self, inner: Rect, buf: &mut Buffer, words: &str) {
+        let words = match self.model.setup.recorded {
+            Some(_) => "a recorded run does not hold this",
+            None => words,
+        };
+        self.wait(inner, buf, words);
+    }
+
     /// A word where there is nothing to show yet.
     fn wait(&self, inner: Rect, buf: &mut Buffer, words: &str) {
         let lines = self.prose(words, inner.width);

@@ -4,7 +4,8 @@ use std::cell::RefCell;
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::rc::Rc;
-use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, SyncSender};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
@@ -12,16 +13,17 @@ use crossterm::queue;
 use crossterm::terminal::{BeginSynchronizedUpdate, EndSynchronizedUpdate};
 use ratatui::Terminal;
 use ratatui::backend::CrosstermBackend;
+use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use signal_hook::consts::{SIGHUP, SIGTSTP};
 
-use cairn_lab::Lab;
+use cairn_lab::{Lab, Registry, Sample, Scenario};
 
 use super::guard::{self, Guard, PanicHook};
 use super::model::{Model, Redraw, Setup};
 use super::theme::{ColorDepth, Theme};
-use super::update::{Cmd, Msg, update};
-use super::{Options, Outcome, Watch, input, view};
+use super::update::{Cmd, Msg, Seek, recorded, update};
+use super::{Around, Options, Outcome, Recording, Watch, change, input, view};
 
 /// Messages that may wait for the drawing thread.
 const QUEUE: usize = 256;
@@ -38,38 +40,26 @@ const PULSE: Duration = Duration::from_secs(1);
 /// # Errors
 /// When the terminal cannot be taken, or the threads for keys and signals cannot be had.
 pub fn run(lab: Lab, options: Options) -> anyhow::Result<Outcome> {
-    run_watched(lab, options, Box::new(|_| None))
+    run_with(lab, options, Around::default())
 }
 
-/// As [`run`], and shows every sample to `watch` on a thread of its own, before it is drawn and whether or
-/// not it is. What `watch` answers is noted among the events.
+/// As [`run`], with somebody else who sees the samples, and with a registry from which another stack can be
+/// built while the dashboard is open.
 ///
 /// # Errors
 /// As [`run`].
-pub fn run_watched(lab: Lab, options: Options, watch: Box<Watch>) -> anyhow::Result<Outcome> {
+pub fn run_with(lab: Lab, options: Options, around: Around<'_>) -> anyhow::Result<Outcome> {
     // The theme alone decides on colours; crossterm's own reading of NO_COLOR would also cancel
     // bold and reversed.
     crossterm::style::force_color_output(true);
     let (messages, inbox) = mpsc::sync_channel(QUEUE);
     let hook = PanicHook::install(messages.clone());
     let signals = input::SignalWatch::start(messages.clone()).context("cannot watch signals")?;
-    let samples = lab
-        .take_samples()
-        .context("the lab's samples are taken already")?;
-    input::samples(samples, watch, messages.clone())
-        .context("cannot start a thread for samples")?;
-    let guard = Guard::take(options.mouse).context("cannot set the terminal up")?;
-    input::keys(messages).context("cannot start a thread for keys")?;
-    let screen = Screen::new().context("cannot write to the terminal")?;
-    let mut dash = Dash {
-        model: Model::new(setup(&lab, options)),
-        lab,
-        guard,
-        screen,
-        end: None,
-        away: false,
-        pause: Pause::None,
-    };
+    let watch = Arc::new(Mutex::new(around.watch));
+    forward(&lab, &watch, &messages)?;
+    let model = Model::new(setup(&lab, options));
+    let mut dash = Dash::open(model, options, messages, watch)?;
+    (dash.lab, dash.registry) = (Some(lab), around.registry);
     dash.drive(&inbox);
 
     let Dash {
@@ -81,28 +71,122 @@ pub fn run_watched(lab: Lab, options: Options, watch: Box<Watch>) -> anyhow::Res
     } = dash;
     drop(guard);
     drop(hook);
+    let lab = lab.context("no workload could be started again")?;
     let summary = lab.finish();
     drop(signals);
     let code = match end {
         Some(End::Signal(signal)) => u8::try_from(128 + signal).unwrap_or(255),
         Some(End::Asked) | None => u8::from(model.failure.is_some() || model.error.is_some()),
     };
-    Ok(Outcome { summary, code })
+    Ok(Outcome {
+        summary,
+        screen: model.keep.then(|| text(&picture(&model))),
+        code,
+    })
+}
+
+/// The screen as it is drawn.
+fn picture(model: &Model) -> Buffer {
+    let area = Rect::new(0, 0, model.size.0, model.size.1);
+    let mut buf = Buffer::empty(area);
+    view::render(model, area, &mut buf);
+    buf
+}
+
+/// The characters of a screen, lines without trailing blanks.
+fn text(buf: &Buffer) -> String {
+    let width = usize::from(buf.area.width).max(1);
+    let mut text = String::new();
+    for row in buf.content.chunks(width) {
+        let line: String = row.iter().map(ratatui::buffer::Cell::symbol).collect();
+        text.push_str(line.trim_end());
+        text.push('\n');
+    }
+    text
+}
+
+/// Shows a recorded run in the same views until the operator quits or a signal ends it.
+///
+/// # Errors
+/// As [`run`].
+pub fn replay(recording: Recording, options: Options) -> anyhow::Result<u8> {
+    crossterm::style::force_color_output(true);
+    let (messages, inbox) = mpsc::sync_channel(QUEUE);
+    let hook = PanicHook::install(messages.clone());
+    let signals = input::SignalWatch::start(messages.clone()).context("cannot watch signals")?;
+    let watch: Box<Watch> = Box::new(|_| None);
+    let first = recording.samples.first();
+    let last = recording.samples.last();
+    let arms = first.map_or_else(Vec::new, |s| s.arms.clone());
+    let model = Model::new(Setup {
+        scenario: recording.scenario,
+        stack: recording.stack,
+        recorded: Some(last.map_or(Duration::ZERO, |s| s.elapsed)),
+        seed: recording.seed,
+        workloads: Vec::new(),
+        arms,
+        policies: recording.policies,
+        interval: cairn_lab::Options::default().interval,
+        ..look(options)
+    });
+    let mut dash = Dash::open(model, options, messages, Arc::new(Mutex::new(watch)))?;
+    dash.player = Some(Player {
+        samples: recording.samples,
+        events: recording.events,
+        at: 0,
+        playing: None,
+    });
+    dash.seek(Seek::End);
+    dash.drive(&inbox);
+    let end = dash.end;
+    drop(dash);
+    drop((hook, signals));
+    Ok(match end {
+        Some(End::Signal(signal)) => u8::try_from(128 + signal).unwrap_or(255),
+        Some(End::Asked) | None => 0,
+    })
+}
+
+/// Sends the samples of a lab on to the dashboard.
+fn forward(
+    lab: &Lab,
+    watch: &Arc<Mutex<Box<Watch>>>,
+    messages: &SyncSender<Msg>,
+) -> anyhow::Result<()> {
+    let samples = lab
+        .take_samples()
+        .context("the lab's samples are taken already")?;
+    input::samples(samples, Arc::clone(watch), messages.clone())
+        .context("cannot start a thread for samples")
 }
 
 fn setup(lab: &Lab, options: Options) -> Setup {
     let policies = lab.policies();
     let list = policies.list().to_vec();
-    let depth = ColorDepth::choose(options.color, |name| std::env::var(name).ok());
     Setup {
         scenario: lab.scenario().name.clone(),
         stack: lab.stack().to_owned(),
         seed: lab.scenario().seed,
+        workloads: change::editable(lab.scenario()),
         arms: (0..list.len()).map(|i| policies.arm(i)).collect(),
         policies: list,
+        ..look(options)
+    }
+}
+
+/// A setup without a run: how it is to look.
+fn look(options: Options) -> Setup {
+    Setup {
+        scenario: String::new(),
+        stack: String::new(),
+        recorded: None,
+        seed: 0,
+        workloads: Vec::new(),
+        arms: Vec::new(),
+        policies: Vec::new(),
         interval: cairn_lab::Options::default().interval,
         theme: Theme {
-            depth,
+            depth: ColorDepth::choose(options.color, |name| std::env::var(name).ok()),
             ascii: options.ascii,
         },
         hz: options.hz.clamp(1, 30),
@@ -119,9 +203,15 @@ enum End {
     Signal(i32),
 }
 
-struct Dash {
+struct Dash<'a> {
     model: Model,
-    lab: Lab,
+    /// `None` only while one is exchanged for another.
+    lab: Option<Lab>,
+    registry: Option<&'a Registry>,
+    watch: Arc<Mutex<Box<Watch>>>,
+    messages: SyncSender<Msg>,
+    /// Samples of the lab before may still be on their way.
+    stale: bool,
     guard: Guard,
     screen: Screen,
     end: Option<End>,
@@ -129,6 +219,18 @@ struct Dash {
     away: bool,
     /// What a stop of the process still waits for.
     pause: Pause,
+    /// The recorded run that is shown instead of a lab's.
+    player: Option<Player>,
+}
+
+/// A recorded run and the place in it.
+struct Player {
+    samples: Vec<Arc<Sample>>,
+    events: Vec<(Duration, String)>,
+    /// Samples shown.
+    at: usize,
+    /// When the next one is due, while it plays.
+    playing: Option<Instant>,
 }
 
 /// On the way into a stop of the process and out of it. Time spent stopped is no latency, so the workers
@@ -143,18 +245,46 @@ enum Pause {
     OutOf,
 }
 
-impl Dash {
+impl Dash<'_> {
+    /// Takes the terminal and starts to read keys.
+    fn open(
+        model: Model,
+        options: Options,
+        messages: SyncSender<Msg>,
+        watch: Arc<Mutex<Box<Watch>>>,
+    ) -> anyhow::Result<Self> {
+        let guard = Guard::take(options.mouse).context("cannot set the terminal up")?;
+        input::keys(messages.clone()).context("cannot start a thread for keys")?;
+        Ok(Self {
+            model,
+            lab: None,
+            registry: None,
+            watch,
+            messages,
+            stale: false,
+            guard,
+            screen: Screen::new().context("cannot write to the terminal")?,
+            end: None,
+            away: false,
+            pause: Pause::None,
+            player: None,
+        })
+    }
+
     fn drive(&mut self, inbox: &Receiver<Msg>) {
         let mut pulse = Pulse::new();
         while self.end.is_none() {
             let now = Instant::now();
+            self.play(now);
             let due = self.due();
             if due.is_some_and(|due| due <= now) {
                 self.draw();
                 pulse.frames += 1;
                 continue;
             }
-            let wait = due.map_or(PULSE, |due| (due - now).min(PULSE));
+            let next = self.player.as_ref().and_then(|player| player.playing);
+            let due = due.into_iter().chain(next).min();
+            let wait = due.map_or(PULSE, |due| due.saturating_duration_since(now).min(PULSE));
             match inbox.recv_timeout(wait) {
                 Ok(msg) => {
                     pulse.note(&msg);
@@ -163,10 +293,45 @@ impl Dash {
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => return,
             }
-            if let Some(msg) = pulse.beat(&mut self.model) {
-                self.take(msg);
+            match pulse.beat(&mut self.model) {
+                // A recorded run has no sampler that could be silent.
+                Some(Msg::Stalled(_)) if self.player.is_some() => {}
+                Some(msg) => self.take(msg),
+                None => {}
             }
         }
+    }
+
+    /// Shows the next sample of a recorded run when its time has come.
+    fn play(&mut self, now: Instant) {
+        let Some(player) = &mut self.player else {
+            return;
+        };
+        if player.playing.is_none_or(|due| due > now) {
+            return;
+        }
+        let gap = |i: usize| player.samples.get(i).map(|s| s.interval);
+        player.playing = gap(player.at).map(|gap| now + gap.min(PULSE));
+        self.seek(Seek::By(1));
+    }
+
+    fn seek(&mut self, to: Seek) {
+        let Some(player) = &mut self.player else {
+            return;
+        };
+        let last = player.samples.len();
+        player.at = match to {
+            Seek::Start => 1,
+            Seek::End => last,
+            Seek::By(n) => {
+                let n = isize::try_from(n).unwrap_or(0);
+                player.at.saturating_add_signed(n).clamp(1, last.max(1))
+            }
+        };
+        if player.at >= last {
+            player.playing = None;
+        }
+        recorded::show(&mut self.model, &player.samples, &player.events, player.at);
     }
 
     /// When to draw, if there is anything to draw.
@@ -195,6 +360,10 @@ impl Dash {
 
     fn take(&mut self, msg: Msg) {
         if let Msg::Sample(sample) = &msg {
+            self.stale &= sample.seq > 0;
+            if self.stale {
+                return;
+            }
             let rests = !sample.running;
             match self.pause {
                 Pause::Into if rests => self.stop_process(true),
@@ -212,14 +381,6 @@ impl Dash {
 
     fn execute(&mut self, cmd: Cmd) {
         match cmd {
-            Cmd::Toggle(policy) => self.toggle(policy),
-            Cmd::Stop => self.lab.stop_workload(),
-            Cmd::Start => {
-                if let Err(error) = self.lab.start_workload() {
-                    self.take(Msg::Refused(format!("cannot start the workload: {error}")));
-                }
-            }
-            Cmd::Reset => self.lab.reset(),
             Cmd::Suspend => self.suspend(),
             Cmd::Reenter => {
                 self.away = false;
@@ -228,22 +389,77 @@ impl Dash {
                 }
                 self.screen.repaint();
             }
+            Cmd::Play => {
+                if let Some(player) = &mut self.player {
+                    if player.playing.is_none() && player.at >= player.samples.len() {
+                        player.at = 0;
+                    }
+                    player.playing = match player.playing {
+                        Some(_) => None,
+                        None => Some(Instant::now()),
+                    };
+                }
+            }
+            Cmd::Seek(to) => self.seek(to),
             Cmd::Repaint => self.screen.repaint(),
             Cmd::Quit(signal) => self.end = Some(signal.map_or(End::Asked, End::Signal)),
+            Cmd::SetStack(spec) => {
+                self.rebuild(|scenario, registry| change::stack(scenario, &spec, registry));
+            }
+            Cmd::SetWorkload(index, text) => {
+                self.rebuild(|scenario, _| change::workload(scenario, index, &text));
+            }
+            cmd => {
+                if let Some(msg) = self.lab.as_ref().and_then(|lab| ask(lab, &cmd)) {
+                    self.take(msg);
+                }
+            }
         }
     }
 
-    fn toggle(&mut self, policy: usize) {
-        let policies = self.lab.policies();
-        let arms = policies.list().get(policy).map_or(0, |p| p.arms.len());
-        let Some(arm) = (policies.arm(policy) + 1).checked_rem(arms) else {
-            return;
+    /// Runs a changed scenario in place of the one that runs. The change is checked before anything stops;
+    /// should the changed one not start all the same, the old one starts again.
+    fn rebuild(&mut self, change: impl FnOnce(&mut Scenario, &Registry) -> Result<String, String>) {
+        let (Some(registry), Some(lab)) = (self.registry, &self.lab) else {
+            let text = "nothing can be composed here: the program gave the dashboard no registry";
+            return self.take(Msg::Refused(text.to_owned()));
         };
-        let msg = match policies.set(policy, arm) {
-            Ok(()) => Msg::Armed { policy, arm },
-            Err(error) => Msg::Refused(error.to_string()),
+        let old = change::as_it_stands(lab);
+        let mut new = old.clone();
+        let what = match change(&mut new, registry) {
+            Ok(what) => what,
+            Err(text) => return self.take(Msg::Refused(text)),
+        };
+        // Both at once may not fit into memory.
+        drop(self.lab.take());
+        self.stale = true;
+        let start = |scenario| Lab::start(scenario, registry, cairn_lab::Options::default());
+        let (lab, refusal) = match start(new) {
+            Ok(lab) => (Ok(lab), None),
+            Err(error) => (start(old), Some(error)),
+        };
+        let followed = lab
+            .map_err(anyhow::Error::from)
+            .and_then(|lab| forward(&lab, &self.watch, &self.messages).map(|()| lab));
+        let lab = match followed {
+            Ok(lab) => self.lab.insert(lab),
+            Err(error) => {
+                let text = format!("no workload can be started again: {error}");
+                return self.take(Msg::Panic(text));
+            }
+        };
+        let msg = Msg::Rebuilt {
+            what: match &refusal {
+                None => what,
+                Some(_) => "the one before, again".to_owned(),
+            },
+            stack: lab.stack().to_owned(),
+            workloads: change::editable(lab.scenario()),
         };
         self.take(msg);
+        if let Some(error) = refusal {
+            self.take(Msg::Refused(format!("not started: {error}")));
+        }
     }
 
     /// Stops the process until someone continues it; the signal that does so sets the terminal up
@@ -254,9 +470,11 @@ impl Dash {
             return self.take(Msg::Refused(text.to_owned()));
         }
         match self.pause {
-            Pause::None if self.model.running() && self.model.stalled.is_none() => {
+            Pause::None
+                if self.lab.is_some() && self.model.running() && self.model.stalled.is_none() =>
+            {
                 self.pause = Pause::Into;
-                self.lab.stop_workload();
+                self.execute(Cmd::Stop);
             }
             Pause::None => self.stop_process(false),
             // Asked again, as by someone who does not want to wait for the sampler.
@@ -274,6 +492,39 @@ impl Dash {
             self.execute(Cmd::Reenter);
         }
     }
+}
+
+/// Asks the lab for what a command wants; what there is to say about it.
+fn ask(lab: &Lab, cmd: &Cmd) -> Option<Msg> {
+    match cmd {
+        Cmd::Toggle(policy) => return toggle(lab, *policy),
+        Cmd::Stop => lab.stop_workload(),
+        Cmd::Start => {
+            if let Err(error) = lab.start_workload() {
+                let text = format!("cannot start the workload: {error}");
+                return Some(Msg::Refused(text));
+            }
+        }
+        Cmd::Reset => lab.reset(),
+        Cmd::Auto(plan) => {
+            if let Err(error) = lab.start_auto(*plan) {
+                return Some(Msg::Refused(format!("no auto A/B: {error}")));
+            }
+        }
+        Cmd::StopAuto => lab.stop_auto(),
+        _ => {}
+    }
+    None
+}
+
+fn toggle(lab: &Lab, policy: usize) -> Option<Msg> {
+    let policies = lab.policies();
+    let arms = policies.list().get(policy).map_or(0, |p| p.arms.len());
+    let arm = (policies.arm(policy) + 1).checked_rem(arms)?;
+    Some(match policies.set(policy, arm) {
+        Ok(()) => Msg::Armed { policy, arm },
+        Err(error) => Msg::Refused(error.to_string()),
+    })
 }
 
 /// Whether nobody in this terminal could continue the process: it leads its session.

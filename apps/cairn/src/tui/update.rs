@@ -5,13 +5,17 @@ use std::time::Duration;
 
 use crossterm::event::{KeyEvent, KeyEventKind, MouseEvent};
 
-use cairn_lab::Sample;
+use cairn_lab::{AutoPlan, Sample};
 
+use super::format::{change, interval};
+use super::history::Mark;
 use super::log::Kind;
 use super::model::{Model, Pending, Redraw};
 
 mod keys;
 mod mouse;
+mod prompt;
+pub(crate) mod recorded;
 
 pub use keys::valid;
 
@@ -43,14 +47,34 @@ pub enum Msg {
     },
     /// A command could not be done.
     Refused(String),
+    /// Another stack, or a workload with other options, runs now.
+    Rebuilt {
+        /// What changed, in words.
+        what: String,
+        /// The stack spec.
+        stack: String,
+        /// The workloads: names and options.
+        workloads: Vec<(String, String)>,
+    },
     /// No sample came for this long.
     Stalled(Duration),
     /// The input of the terminal is gone.
     InputGone,
 }
 
-/// What the runtime is to do.
+/// Where to go in a recorded run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Seek {
+    /// To its first sample.
+    Start,
+    /// To its last.
+    End,
+    /// So many samples on, or back.
+    By(i64),
+}
+
+/// What the runtime is to do.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Cmd {
     /// Switch a policy to its next arm.
     Toggle(usize),
@@ -60,14 +84,18 @@ pub enum Cmd {
     Stop,
     /// Reset the statistics.
     Reset,
-    /// Give the terminal back and stop the process until it is continued.
-    Suspend,
-    /// Set the terminal up again and draw everything.
-    Reenter,
-    /// Draw everything again.
-    Repaint,
-    /// End; with a signal's number if one was the cause.
-    Quit(Option<i32>),
+    /// Begin the interleaved comparison.
+    Auto(AutoPlan),
+    /// End it.
+    StopAuto,
+    /// Play a recorded run, or stop it.
+    Play,
+    /// Go to another place of a recorded run.
+    Seek(Seek),
+    /// Build another stack and run the workloads on it from their beginning.
+    SetStack(String),
+    /// Run a workload with other options, from the beginning.
+    SetWorkload(usize, String),
 }
 
 /// Takes one message in.
@@ -102,7 +130,23 @@ pub fn update(model: &mut Model, msg: Msg) -> Vec<Cmd> {
             armed(model, policy, arm);
             Vec::new()
         }
+        Msg::Rebuilt {
+            what,
+            stack,
+            workloads,
+        } => {
+            model.prompt = None;
+            (model.setup.stack, model.setup.workloads) = (stack, workloads);
+            (model.only, model.end) = (None, None);
+            event(model, Kind::Info, &format!("a new run begins: {what}"));
+            model.say(format!("a new run begins: {what}"));
+            model.want(Redraw::Soon);
+            Vec::new()
+        }
         Msg::Refused(text) => {
+            if let Some(prompt) = &mut model.prompt {
+                prompt.error = Some(text.clone());
+            }
             event(model, Kind::Warn, &text);
             model.say(text);
             model.want(Redraw::Soon);
@@ -182,6 +226,7 @@ fn take_sample(model: &mut Model, sample: &Arc<Sample>) {
         event(model, Kind::Info, "the sampler is back");
     }
     let mark = switches(model, sample);
+    compared(model, before.as_deref(), sample);
     if before.as_ref().is_some_and(|b| b.running != sample.running) {
         let text = if sample.running {
             "workload started"
@@ -225,24 +270,74 @@ fn take_sample(model: &mut Model, sample: &Arc<Sample>) {
 
 /// Compares the arms of a sample with those known here: a difference that is not a switch of our
 /// own on its way was made elsewhere. Answers the mark that belongs to this sample.
-fn switches(model: &mut Model, sample: &Sample) -> Option<u32> {
+fn switches(model: &mut Model, sample: &Sample) -> Option<Mark> {
     for pending in &mut model.pending {
         pending.left = pending.left.saturating_sub(1);
     }
     let shows = |p: &Pending| sample.arms.get(p.policy) == Some(&p.arm);
     model.pending.retain(|p| p.left > 0 && !shows(p));
+    let mut auto = None;
     for policy in 0..model.arms.len().min(sample.arms.len()) {
         let (Some(&old), Some(&new)) = (model.arms.get(policy), sample.arms.get(policy)) else {
             continue;
         };
-        if old != new && model.pending.iter().all(|p| p.policy != policy) {
+        if old == new || model.pending.iter().any(|p| p.policy == policy) {
+            continue;
+        }
+        if sample.auto.is_some_and(|auto| auto.policy == policy) {
+            // Too many to list: the chart shows them.
+            if let Some(slot) = model.arms.get_mut(policy) {
+                *slot = new;
+            }
+            model.lead = policy;
+            auto = Some(Mark::Auto);
+        } else {
             switched(model, policy, new, sample.elapsed);
         }
     }
     // A switch of our own is marked where samples show it.
-    if model.pending.is_empty() {
-        model.mark.take()
-    } else {
-        None
+    let mark = model.pending.is_empty().then(|| model.mark.take());
+    mark.flatten().map(Mark::Operator).or(auto)
+}
+
+/// Books the beginning, the disturbances and the end of an interleaved comparison.
+fn compared(model: &mut Model, before: Option<&Sample>, sample: &Sample) {
+    let old = before.and_then(|b| b.auto);
+    let name = |model: &Model, policy: usize| {
+        let info = model.setup.policies.get(policy);
+        info.map_or_else(String::new, |p| p.name.clone())
+    };
+    match (old, sample.auto) {
+        (None, Some(auto)) => {
+            let text = format!(
+                "auto A/B of {}: A B B A, {} pairs of {:.1} s",
+                name(model, auto.policy),
+                auto.wanted,
+                auto.slice.as_secs_f64()
+            );
+            event(model, Kind::Info, &text);
+        }
+        (Some(old), None) => {
+            let text = format!("auto A/B of {} ended", name(model, old.policy));
+            event(model, Kind::Info, &text);
+        }
+        (Some(old), Some(new)) => {
+            if new.rejected > old.rejected {
+                let text = "auto A/B: a pair was disturbed and is run again";
+                event(model, Kind::Warn, text);
+            }
+            if old.running && !new.running {
+                let found = new.rate.map_or_else(String::new, |e| {
+                    format!(": B vs A {}{}", change(e.ratio), interval(e))
+                });
+                let text = format!(
+                    "auto A/B of {} done after {} pairs{found}",
+                    name(model, new.policy),
+                    new.pairs
+                );
+                event(model, Kind::Info, &text);
+            }
+        }
+        (None, None) => {}
     }
 }

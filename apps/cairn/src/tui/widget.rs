@@ -11,6 +11,7 @@ use ratatui::text::Line;
 use super::format::fit;
 
 pub mod ci_bar;
+pub mod log_histogram;
 pub mod matrix;
 pub mod ribbon;
 pub mod stack_diagram;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use cairn_lab::Sample;
-use cairn_tui::tui::history::{Column, History, State, Window};
+use cairn_tui::tui::history::{Column, History, Mark, State, Window};
 
 use crate::scene::{self, MONO};
 
@@ -38,14 +38,14 @@ fn settling_columns_are_blank_and_belong_to_no_arm() {
         let mut s = base.clone();
         s.seq = seq;
         s.settling = seq == 2 || seq == 3;
-        history.push(&s, (seq == 2).then_some(1));
+        history.push(&s, (seq == 2).then_some(Mark::Operator(1)));
     }
     let columns = history.columns(window(6, 1));
     let ten = Some(10.0);
     assert_eq!(values(&columns), [ten, ten, None, None, ten, ten]);
     assert_eq!(
         (columns[2].state, columns[2].mark),
-        (State::Settling, Some(1))
+        (State::Settling, Some(Mark::Operator(1)))
     );
     let merged = history.columns(window(3, 2));
     assert_eq!(
@@ -65,11 +65,14 @@ fn a_wide_column_leaves_settling_samples_and_the_older_arm_out() {
         s.settling = seq == 2 || seq == 3;
         s.arms[1] = usize::from(seq >= 2);
         s.workloads[0].ops_per_s = if seq < 2 { 10.0 } else { 30.0 };
-        history.push(&s, (seq == 2).then_some(1));
+        history.push(&s, (seq == 2).then_some(Mark::Operator(1)));
     }
     let columns = history.columns(window(1, 600));
     assert_eq!(values(&columns), [Some(30.0)]);
-    assert_eq!((columns[0].arm, columns[0].mark), (1, Some(1)));
+    assert_eq!(
+        (columns[0].arm, columns[0].mark),
+        (1, Some(Mark::Operator(1)))
+    );
 }
 
 #[test]

@@ -269,3 +269,94 @@ fn a_click_focuses_and_switches() {
         "the border is no policy"
     );
 }
+
+#[test]
+fn a_begins_and_ends_the_interleaved_comparison() {
+    let mut model = model();
+    let cmds = types(&mut model, "a");
+    let [Cmd::Auto(plan)] = cmds.as_slice() else {
+        panic!("{cmds:?}");
+    };
+    assert_eq!(
+        (plan.policy, plan.arms),
+        (1, [0, 1]),
+        "the policy switched last"
+    );
+    let mut model = scene::auto(MONO, (160, 48));
+    assert_eq!(types(&mut model, "a"), [Cmd::StopAuto]);
+}
+
+#[test]
+fn a_text_is_typed_into_the_footer() {
+    let mut model = model();
+    types(&mut model, "o");
+    let text = scene::text(&scene::draw(&model));
+    assert!(text.contains("stack: stats/ram(1g)"), "{text}");
+    control(&mut model, 'u');
+    // Letters are text now, also those of policies and q.
+    assert!(types(&mut model, "stats/zq").is_empty());
+    press(&mut model, KeyCode::Backspace);
+    let cmds = press(&mut model, KeyCode::Enter);
+    assert_eq!(cmds, [Cmd::SetStack("stats/z".to_owned())]);
+    // A refusal is shown with what was typed still there.
+    update(&mut model, Msg::Refused("no layer `z`".to_owned()));
+    assert!(scene::text(&scene::draw(&model)).contains("no layer `z`"));
+    types(&mut model, "!");
+    assert!(scene::text(&scene::draw(&model)).contains("stack: stats/z!"));
+    press(&mut model, KeyCode::Esc);
+    assert!(model.prompt.is_none());
+    assert_eq!(types(&mut model, "q"), [Cmd::Quit(None)]);
+}
+
+#[test]
+fn workloads_are_edited_one_by_one() {
+    let mut model = model();
+    types(&mut model, "w");
+    let text = scene::text(&scene::draw(&model));
+    assert!(text.contains("randwrite: --rw=randwrite --bs=4k"), "{text}");
+    press(&mut model, KeyCode::Tab);
+    press(&mut model, KeyCode::Backspace);
+    types(&mut model, "7");
+    let cmds = press(&mut model, KeyCode::Enter);
+    assert_eq!(cmds, [Cmd::SetWorkload(1, "tasks=7".to_owned())]);
+    let workloads = vec![("creat-clo".to_owned(), "tasks=7".to_owned())];
+    update(
+        &mut model,
+        Msg::Rebuilt {
+            what: "creat-clo tasks=7".to_owned(),
+            stack: "ram(1g)".to_owned(),
+            workloads,
+        },
+    );
+    assert!(model.prompt.is_none());
+    let event = model.live.log.iter().next_back().unwrap();
+    assert_eq!(&*event.text, "a new run begins: creat-clo tasks=7");
+}
+
+#[test]
+fn events_can_be_searched() {
+    let mut model = model();
+    types(&mut model, "/SHARED");
+    let text = scene::text(&scene::draw(&model));
+    assert!(
+        text.contains("now shared") && !text.contains("now per-cpu"),
+        "{text}"
+    );
+    assert!(text.contains("1 of 4 with \"SHARED\""), "{text}");
+    press(&mut model, KeyCode::Enter);
+    assert!(!scene::text(&scene::draw(&model)).contains("now per-cpu"));
+    types(&mut model, "/");
+    press(&mut model, KeyCode::Esc);
+    assert!(scene::text(&scene::draw(&model)).contains("now per-cpu"));
+}
+
+#[test]
+fn latencies_are_shown_by_size_or_over_time() {
+    let mut model = model();
+    types(&mut model, "5");
+    let text = scene::text(&scene::draw(&model));
+    assert!(text.contains("operations by latency, log scale"), "{text}");
+    types(&mut model, "h");
+    let text = scene::text(&scene::draw(&model));
+    assert!(text.contains("randwrite over time: "), "{text}");
+}

@@ -65,6 +65,25 @@ fn flags_of_many_heads() {
 }
 
 #[test]
+fn an_interleaved_comparison() {
+    for (class, size) in CLASSES {
+        check(&format!("auto_{class}"), &scene::auto(MONO, size));
+    }
+    let mut model = scene::auto(MONO, (160, 48));
+    model.page = Page::Ab;
+    check("auto_ab_wide", &model);
+}
+
+#[test]
+fn latencies_over_time() {
+    for (class, size) in CLASSES {
+        let mut model = scene::auto(MONO, size);
+        (model.page, model.heat) = (Page::Latency, true);
+        check(&format!("heat_{class}"), &model);
+    }
+}
+
+#[test]
 fn before_the_first_sample() {
     check("empty_compact", &scene::empty(MONO, (80, 24)));
 }

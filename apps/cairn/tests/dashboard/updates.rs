@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cairn_lab::Sample;
-use cairn_tui::tui::history::Window;
+use cairn_tui::tui::history::{Mark, Window};
 use cairn_tui::tui::log::Kind;
 use cairn_tui::tui::model::{Model, Redraw};
 use cairn_tui::tui::update::{Cmd, Msg, update};
@@ -34,7 +34,7 @@ fn last_event(model: &Model) -> (Kind, String) {
 }
 
 /// Marks in the newest columns of the chart.
-fn marks(model: &Model, columns: usize) -> Vec<Option<u32>> {
+fn marks(model: &Model, columns: usize) -> Vec<Option<Mark>> {
     let window = Window {
         width: columns,
         merge: 1,
@@ -62,7 +62,7 @@ fn a_switch_shows_at_once_and_is_marked_where_samples_show_it() {
         "a sample from before the switch does not undo it"
     );
     next(&mut model, |s| s.arms[0] = 0);
-    assert_eq!(marks(&model, 2), [None, Some(3)]);
+    assert_eq!(marks(&model, 2), [None, Some(Mark::Operator(3))]);
     assert_eq!(model.marks, 3, "the sample's switch is the same one");
 }
 
@@ -75,7 +75,7 @@ fn two_switches_between_two_samples_are_both_named() {
     next(&mut model, |_| {});
     assert_eq!((model.arms[0], model.marks), (1, 4));
     assert_eq!(model.live.log.len(), events + 2);
-    assert_eq!(marks(&model, 1), [Some(4)]);
+    assert_eq!(marks(&model, 1), [Some(Mark::Operator(4))]);
 }
 
 #[test]
@@ -276,4 +276,40 @@ fn signals_end_and_suspend() {
     model.redraw = Redraw::No;
     assert_eq!(update(&mut model, Msg::Continue), [Cmd::Reenter]);
     assert_eq!(model.redraw, Redraw::Soon);
+}
+
+#[test]
+fn the_interleaved_comparison_is_told_by_few_events_and_many_marks() {
+    let mut model = scene::auto(MONO, (160, 48));
+    let text = scene::text(&scene::draw(&model));
+    for words in [
+        "auto A B B A",
+        "17 of 24",
+        "provisional; separated: per-cpu is faster",
+        "A/A +-0.9 %",
+        "rejected 1",
+        "shared adds per look-up",
+        "|bB",
+    ] {
+        assert!(text.contains(words), "{words} is missing:\n{text}");
+    }
+    let told = |model: &Model| {
+        let log = model.live.log.iter();
+        log.filter(|e| e.text.contains("auto A/B")).count()
+    };
+    assert_eq!((told(&model), model.marks), (1, 2));
+    next(&mut model, |s| {
+        let auto = s.auto.as_mut().unwrap();
+        (auto.pairs, auto.running) = (24, false);
+    });
+    let event = last_event(&model).1;
+    assert!(
+        event.contains("done after 24 pairs: B vs A +9.4 %"),
+        "{event}"
+    );
+    let text = scene::text(&scene::draw(&model));
+    assert!(
+        !text.contains("provisional") && text.contains("auto, done"),
+        "{text}"
+    );
 }

@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cairn_lab::{
-    ArmSample, BitSample, BufferSample, Cell, CellStatus, Comparison, CounterView, Effect,
-    ExtentSample, FlagSample, HeadSample, Latency, LayerSample, PolicyInfo, Sample, SlotSample,
-    Strip, Unit, WorkloadSample,
+    ArmSample, AutoSample, BitSample, Buckets, BufferSample, Cell, CellStatus, Comparison,
+    CounterView, Effect, ExtentSample, FlagSample, HeadSample, Latency, LayerSample, Mechanism,
+    PolicyInfo, Sample, SlotSample, Strip, Unit, WorkloadSample,
 };
 use cairn_tui::tui::model::{Model, Setup};
 use cairn_tui::tui::theme::{ColorDepth, Theme};
@@ -94,7 +94,15 @@ pub(crate) fn empty(theme: Theme, size: (u16, u16)) -> Model {
     Model::new(Setup {
         scenario: "mixed".to_owned(),
         stack: "stats/ram(1g)".to_owned(),
+        recorded: None,
         seed: 42,
+        workloads: vec![
+            (
+                "randwrite".to_owned(),
+                "--rw=randwrite --bs=4k --size=128m".to_owned(),
+            ),
+            ("creat-clo".to_owned(), "tasks=2".to_owned()),
+        ],
         policies: policies(),
         arms: vec![1, 1, 1, 2, 0],
         interval: Duration::from_millis(100),
@@ -144,6 +152,7 @@ fn comparison(seq: u64) -> Comparison {
         mean,
         sd,
         latency: latency(slices * 19_000, p50),
+        buckets: buckets(slices * 19_000, p50),
     };
     Comparison {
         policy: ES_COUNTERS,
@@ -160,6 +169,11 @@ fn comparison(seq: u64) -> Comparison {
         }),
         reason: None,
         estimator: "log ratio of means of 1 s slices, delta method, Welch; unpaired, time-confounded",
+        mechanism: Some(Mechanism {
+            name: "shared adds per look-up",
+            a: Some(1.0),
+            b: Some(0.0),
+        }),
     }
 }
 
@@ -210,6 +224,7 @@ fn sample(
                 ops_per_s: fio,
                 bytes_per_s: fio * 4_096.0,
                 recent: latency(20_160, 8_300),
+                buckets: buckets(20_160, 8_300),
                 total: latency(20_160 * t, 8_600),
             },
             WorkloadSample {
@@ -225,6 +240,7 @@ fn sample(
                 ops_per_s: clo,
                 bytes_per_s: 0.0,
                 recent: latency(3_890, 23_400),
+                buckets: buckets(3_890, 23_400),
                 total: latency(3_890 * t, 23_900),
             },
         ],
@@ -240,7 +256,64 @@ fn sample(
             writebacks_per_s: 0.0,
         },
         comparison,
+        auto: None,
     }
+}
+
+/// Operations by size about a median.
+fn buckets(n: u64, p50: u64) -> Arc<Buckets> {
+    let mut buckets = Buckets::default();
+    for (part, of) in [
+        (1, 3),
+        (5, 5),
+        (20, 8),
+        (50, 10),
+        (40, 13),
+        (12, 18),
+        (3, 29),
+    ] {
+        buckets.add(p50 * of / 10, n * part / 131);
+    }
+    buckets.add(p50 * 16, n / 1000);
+    buckets.add(p50 * 52, 1);
+    Arc::new(buckets)
+}
+
+/// As [`mixed`], with the counters' arms compared interleaved, 17 of 24 pairs done.
+pub(crate) fn auto(theme: Theme, size: (u16, u16)) -> Model {
+    let mut model = mixed(theme, size);
+    let first = Sample::clone(model.live.latest.as_ref().unwrap());
+    for step in 1..=60 {
+        let mut sample = first.clone();
+        sample.seq += step;
+        sample.elapsed += Duration::from_millis(100 * step);
+        let arm = usize::from(matches!(step / 12 % 4, 1 | 2));
+        sample.settling = step % 12 < 2 && step / 12 % 2 == 1;
+        sample.arms[ES_COUNTERS] = arm;
+        sample.workloads[0].ops_per_s = if arm == 1 { 201_600.0 } else { 184_300.0 };
+        sample.auto = Some(AutoSample {
+            policy: ES_COUNTERS,
+            arms: [0, 1],
+            pairs: 17,
+            wanted: 24,
+            rejected: 1,
+            running: true,
+            slice: Duration::from_secs(1),
+            rate: sample.comparison.as_ref().unwrap().effect,
+            p99: Some(Effect {
+                ratio: -0.076,
+                lo: -0.098,
+                hi: -0.053,
+            }),
+            resolution: Some(0.009),
+            drift: Some(0.004),
+            more: None,
+        });
+        let c = sample.comparison.as_mut().unwrap();
+        c.estimator = "mean log ratio of neighbouring slices A B B A, paired t";
+        update(&mut model, Msg::Sample(Arc::new(sample)));
+    }
+    model
 }
 
 fn layers(fio: f64, clo: f64) -> Vec<LayerSample> {

@@ -94,6 +94,8 @@ fn setup(lab: &Lab) -> Setup {
         scenario: lab.scenario().name.clone(),
         stack: lab.stack().to_owned(),
         seed: lab.scenario().seed,
+        recorded: None,
+        workloads: Vec::new(),
         arms: (0..list.len()).map(|i| policies.arm(i)).collect(),
         policies: list,
         interval: cairn_lab::Options::default().interval,

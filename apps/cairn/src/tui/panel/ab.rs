@@ -5,10 +5,10 @@ use ratatui::layout::{Margin, Rect};
 use ratatui::text::{Line, Span};
 use ratatui::widgets::Widget;
 
-use cairn_lab::{ArmSample, Comparison, Effect};
+use cairn_lab::{ArmSample, AutoSample, Comparison, Effect};
 
-use super::{Ctx, right};
-use crate::tui::format::{arm_letter, change, fit, si, time_of};
+use super::{Ctx, joined, right};
+use crate::tui::format::{arm_letter, change, fit, interval, si, time_of};
 use crate::tui::theme::Role;
 use crate::tui::widget::Canvas;
 use crate::tui::widget::ci_bar::CiBar;
@@ -25,13 +25,23 @@ enum Row {
 pub(super) fn render(ctx: &Ctx<'_>, area: Rect, buf: &mut Buffer) {
     let comparison = ctx.sample().and_then(|s| s.comparison.as_ref());
     let policy = comparison.and_then(|c| ctx.model.setup.policies.get(c.policy));
-    let rest = policy.map_or("", |p| p.name.as_str());
-    let inner = ctx.open(area, buf, "A/B", rest);
+    let mut rest = policy.map_or_else(String::new, |p| p.name.clone());
+    if let Some(auto) = comparison.and_then(|c| auto(ctx, c)) {
+        let state = if auto.running {
+            "auto A B B A"
+        } else {
+            "auto, done"
+        };
+        rest = format!("{rest}  {state}");
+    } else if let Some(c) = comparison.filter(|_| area.height < 11) {
+        rest = format!("{rest}  {}", c.metric);
+    }
+    let inner = ctx.open(area, buf, "A/B", &rest);
     let rows = match comparison {
         None => text(nothing_yet(ctx, inner.width)),
         // Where rows are few the verdict goes first and the arms' own figures are left out.
         Some(c) if inner.height < 6 => brief(ctx, c, inner.width),
-        Some(c) => whole(ctx, c, inner.width),
+        Some(c) => whole(ctx, c, inner),
     };
     for (y, row) in (inner.y..inner.bottom()).zip(rows) {
         let place = Rect {
@@ -62,31 +72,67 @@ fn brief(ctx: &Ctx<'_>, c: &Comparison, width: u16) -> Vec<Row> {
     };
     rows.push(Row::Bar(effect));
     // The sign of the difference says which arm is ahead.
-    let word = if effect.lo > 0.0 || effect.hi < 0.0 {
+    let word = if separated(effect) {
         " separated"
     } else {
         " not separated"
     };
     let room = usize::from(width).saturating_sub(word.len() + 2);
+    let trust = match auto(ctx, c) {
+        Some(auto) if auto.running => ctx.cut(
+            &format!("provisional, {} of {} pairs", auto.pairs, auto.wanted),
+            room,
+        ),
+        Some(auto) => ctx.cut(&format!("{} pairs, A B B A", auto.pairs), room),
+        None => estimator(ctx, c, room),
+    };
     rows.push(Row::Text(Line::from(vec![
         ctx.span(Role::Strong, word),
-        ctx.span(Role::Dim, format!("; {}", estimator(ctx, c, room))),
+        ctx.span(Role::Dim, format!("; {trust}")),
     ])));
     rows
 }
 
+/// Whether the interval leaves zero out.
+fn separated(effect: Effect) -> bool {
+    effect.lo > 0.0 || effect.hi < 0.0
+}
+
+/// The interleaved comparison, if it is of this policy.
+fn auto(ctx: &Ctx<'_>, c: &Comparison) -> Option<AutoSample> {
+    ctx.sample()?.auto.filter(|auto| auto.policy == c.policy)
+}
+
 /// Everything, and on a page of its own how to read it.
-fn whole(ctx: &Ctx<'_>, c: &Comparison, width: u16) -> Vec<Row> {
-    let metric = ctx.span(Role::Dim, format!(" {}", c.metric));
-    let mut rows = vec![Row::Text(Line::from(metric))];
+fn whole(ctx: &Ctx<'_>, c: &Comparison, inner: Rect) -> Vec<Row> {
+    let width = inner.width;
+    let mut rows = Vec::new();
+    // The title has it too, where that is long enough.
+    if inner.height >= 9 {
+        let metric = ctx.span(Role::Dim, format!(" {}", c.metric));
+        rows.push(Row::Text(Line::from(metric)));
+    }
     rows.extend(c.arms.iter().map(|arm| Row::Text(arm_line(ctx, c, arm))));
     rows.push(Row::Text(effect_line(ctx, c, usize::from(width))));
     match c.effect {
         Some(effect) => {
             rows.push(Row::Bar(effect));
-            let verdict = ctx.span(Role::Strong, format!(" {}", verdict(ctx, c)));
+            let verdict = ctx.cut(&verdict(ctx, c), usize::from(width).saturating_sub(1));
+            let verdict = ctx.span(Role::Strong, format!(" {verdict}"));
             rows.push(Row::Text(Line::from(verdict)));
-            rows.push(Row::Text(p99_line(ctx, c)));
+            rows.push(Row::Text(p99_line(ctx, c, width)));
+            rows.extend(mechanism(ctx, c).map(Row::Text));
+            if let Some(auto) = auto(ctx, c) {
+                rows.push(Row::Text(Line::from(
+                    ctx.span(Role::Plain, joined(&checks(&auto), width)),
+                )));
+                let how = format!(
+                    "{}; interval of so many pairs as fixed beforehand",
+                    c.estimator
+                );
+                rows.extend(text(ctx.prose(&how, width)));
+                return finished(ctx, rows, width);
+            }
             // The end of the estimator's name says how far to trust it: first, should rows be few.
             let doubt = match c.estimator.rsplit_once("; ") {
                 Some((how, trust)) => format!("{trust}; peeking, no fixed n; {how}"),
@@ -96,11 +142,47 @@ fn whole(ctx: &Ctx<'_>, c: &Comparison, width: u16) -> Vec<Row> {
         }
         None => rows.extend(text(ctx.prose(reason(c), width))),
     }
+    finished(ctx, rows, width)
+}
+
+/// On a page of its own, how to read it.
+fn finished(ctx: &Ctx<'_>, mut rows: Vec<Row>, width: u16) -> Vec<Row> {
     if ctx.full {
         rows.push(Row::Text(Line::default()));
         rows.extend(text(ctx.prose(EXPLAIN, width)));
     }
     rows
+}
+
+/// How far to trust an interleaved comparison.
+fn checks(auto: &AutoSample) -> Vec<String> {
+    let percent = |x: Option<f64>, sign: &str| {
+        x.map_or_else(|| "-".to_owned(), |x| format!("{sign}{:.1} %", x * 100.0))
+    };
+    vec![
+        format!(" pairs {} of {}", auto.pairs, auto.wanted),
+        format!("rejected {}", auto.rejected),
+        format!("A/A {}", percent(auto.resolution, "+-")),
+        format!("drift {}", percent(auto.drift, "")),
+    ]
+}
+
+/// What the policy acts on, under either arm: `shared adds per look-up  A 1.00  B 0.00`.
+fn mechanism(ctx: &Ctx<'_>, c: &Comparison) -> Option<Line<'static>> {
+    let m = c.mechanism?;
+    let [a, b] = [m.a, m.b].map(|x| x.map_or_else(|| "-".to_owned(), |x| format!("{x:.2}")));
+    let [first, second] = &c.arms;
+    Some(Line::from(vec![
+        ctx.span(Role::Plain, format!(" {} ", m.name)),
+        Span::styled(
+            format!(" {} {a} ", arm_letter(first.arm)),
+            ctx.theme.arm(first.arm),
+        ),
+        Span::styled(
+            format!(" {} {b}", arm_letter(second.arm)),
+            ctx.theme.arm(second.arm),
+        ),
+    ]))
 }
 
 /// Mean, spread and number of slices, as far as they have a meaning.
@@ -132,7 +214,8 @@ fn nothing_yet(ctx: &Ctx<'_>, width: u16) -> Vec<Line<'static>> {
     };
     let text = format!(
         "No comparison yet. Press a policy's letter, such as {}, wait a few seconds, and press it \
-         again: both arms are compared here, settle windows left out.",
+         again: both arms are compared here, settle windows left out. Or press a: the arms then \
+         alternate by themselves, which gives an interval to trust.",
         policy.key
     );
     ctx.prose(&text, width)
@@ -169,32 +252,42 @@ fn estimator(ctx: &Ctx<'_>, c: &Comparison, width: usize) -> String {
     ctx.cut(words, width)
 }
 
-fn interval(effect: Effect) -> String {
-    let [lo, hi] = [effect.lo, effect.hi].map(|x| {
-        let text = change(x);
-        text.trim_end_matches(" %").to_owned()
-    });
-    format!("  95 % CI [{lo}, {hi}]")
-}
-
 /// What the interval says, in words; never in a colour.
 pub(crate) fn verdict(ctx: &Ctx<'_>, c: &Comparison) -> String {
     let [_, second] = &c.arms;
     let name = ctx.model.arm_name(c.policy, second.arm);
-    match c.effect {
-        None => "no verdict yet".to_owned(),
+    let auto = auto(ctx, c);
+    let said = match c.effect {
+        None => return "no verdict yet".to_owned(),
         Some(e) if e.lo > 0.0 => format!("separated: {name} is faster"),
         Some(e) if e.hi < 0.0 => format!("separated: {name} is slower"),
-        Some(_) => "not separated: the interval holds 0".to_owned(),
+        Some(_) => match auto.and_then(|auto| auto.more) {
+            Some(more @ 0..1000) => format!("not separated: {more} pairs short of +-1 %"),
+            Some(_) => "not separated: far too noisy for +-1 %".to_owned(),
+            None => "not separated: the interval holds 0".to_owned(),
+        },
+    };
+    match auto.filter(|auto| auto.running) {
+        Some(_) => format!("provisional; {said}"),
+        None => said,
     }
 }
 
-fn p99_line(ctx: &Ctx<'_>, c: &Comparison) -> Line<'static> {
+fn p99_line(ctx: &Ctx<'_>, c: &Comparison, width: u16) -> Line<'static> {
     let mut line = Line::from(ctx.span(Role::Plain, " p99 "));
     for arm in &c.arms {
         let p99 = time_of(arm.latency.n, arm.latency.p99);
         let text = format!(" {} {p99} ", arm_letter(arm.arm));
         line.push_span(Span::styled(text, ctx.theme.arm(arm.arm)));
+    }
+    if let Some(effect) = auto(ctx, c).and_then(|auto| auto.p99) {
+        let mut text = format!(" {}", change(effect.ratio));
+        let range = interval(effect).replace("95 % CI ", "");
+        // Half an interval would be a wrong one.
+        if line.width() + text.len() + range.len() <= usize::from(width) {
+            text += &range;
+        }
+        line.push_span(Span::raw(text));
     }
     line
 }
@@ -203,8 +296,9 @@ fn p99_line(ctx: &Ctx<'_>, c: &Comparison) -> Line<'static> {
 const EXPLAIN: &str = "A slice adds samples up to a second or more; samples inside the settle window \
      after a switch belong to no arm. sd is the spread of the slices' rates, n their number. The interval \
      holds the true difference in 95 of 100 such runs if nothing but the policy changed meanwhile: \
-     arms that ran at different times may differ for other reasons. For a figure to rely on, run \
-     the paired comparison: cairn ab POLICY.";
+     arms that ran at different times may differ for other reasons. Auto A/B (a) lets them alternate \
+     A B B A, second by second, and compares neighbours, so that what drifts falls out. For a figure \
+     to publish, run cairn ab POLICY: it also leaves the probe and this view out.";
 
 /// The verdict in one short line, for the smallest screens.
 pub(crate) fn short(ctx: &Ctx<'_>, width: u16) -> Option<Line<'static>> {

@@ -131,7 +131,15 @@ fn readers(ctx: &Ctx<'_>, e: &ExtentSample, width: u16, tall: bool) -> Vec<Line<
     let mut row = |name: &str, c: CounterView| {
         let differ = c.exact.abs_diff(c.approx);
         // One shared counter is read exactly by one load: there is nothing to differ.
-        let [approx, differ, bound, share] = if e.shared {
+        let recorded = ctx.model.setup.recorded.is_some();
+        let [approx, differ, bound, share] = if recorded {
+            [
+                grouped(c.approx),
+                count(differ),
+                "-".to_owned(),
+                "-".to_owned(),
+            ]
+        } else if e.shared {
             ["as exact", "-", "-", "-"].map(str::to_owned)
         } else {
             [

@@ -12,23 +12,28 @@ use crate::tui::widget::Canvas;
 
 pub(super) fn render(ctx: &Ctx<'_>, area: Rect, buf: &mut Buffer) {
     let log = &ctx.data.log;
+    let filter = &ctx.model.filter;
+    let found = log.matching(filter).count();
     let offset = if ctx.full || ctx.focused {
-        ctx.model.offset.min(log.len().saturating_sub(1))
+        ctx.model.offset.min(found.saturating_sub(1))
     } else {
         0
     };
-    let n = u64::try_from(log.len()).unwrap_or(u64::MAX);
-    let rest = if offset > 0 {
-        format!("{}, {offset} newer below", count(n))
+    let n = |n: usize| count(u64::try_from(n).unwrap_or(u64::MAX));
+    let mut rest = if filter.is_empty() {
+        n(log.len())
     } else {
-        count(n)
+        format!("{} of {} with \"{filter}\"", n(found), n(log.len()))
     };
+    if offset > 0 {
+        rest.push_str(", newer ones below");
+    }
     let inner = ctx.open(area, buf, "Events", &rest);
     let mut canvas = Canvas::new(buf, inner);
     let room = usize::from(canvas.height());
     let width = usize::from(canvas.width());
     let mut lines = Vec::new();
-    for event in log.iter().rev().skip(offset) {
+    for event in log.matching(filter).rev().skip(offset) {
         let rows = rows(ctx, event, width);
         if lines.len() + rows.len() > room {
             break;

@@ -27,7 +27,7 @@ pub(super) fn render(ctx: &Ctx<'_>, area: Rect, buf: &mut Buffer) {
     });
     let inner = ctx.open(area, buf, "Extents", &rest.unwrap_or_default());
     let (Some(e), Some(strip)) = (extents, strip) else {
-        return ctx.wait(inner, buf, "no file in this scenario");
+        return ctx.absent(inner, buf, "no file in this scenario");
     };
     let map = StripMap {
         cells: &strip.cells,

@@ -27,7 +27,7 @@ pub(super) fn render(ctx: &Ctx<'_>, area: Rect, buf: &mut Buffer) {
     };
     let flags = &sample.flags;
     if flags.words.is_empty() && flags.sets == 0 {
-        return ctx.wait(inner, buf, "no workload here uses buffer heads");
+        return ctx.absent(inner, buf, "no workload here uses buffer heads");
     }
     let mut canvas = Canvas::new(buf, inner);
     let y = rates(ctx, flags, &mut canvas);

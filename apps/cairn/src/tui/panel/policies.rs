@@ -18,6 +18,9 @@ pub(super) fn render(ctx: &Ctx<'_>, area: Rect, buf: &mut Buffer) {
     let width = usize::from(canvas.width());
     let policies = &ctx.model.setup.policies;
     let mut lines: Vec<Line<'_>> = (0..policies.len()).map(|i| line(ctx, i, width)).collect();
+    if !policies.is_empty() {
+        lines.push(auto(ctx));
+    }
     let height = usize::from(canvas.height());
     if ctx.full {
         lines.push(Line::default());
@@ -44,6 +47,28 @@ pub(super) fn render(ctx: &Ctx<'_>, area: Rect, buf: &mut Buffer) {
         lines.push(Line::from(ctx.span(Role::Dim, " none in this scenario")));
     }
     canvas.lines(0, &lines);
+}
+
+/// The key of the interleaved comparison and how far it is.
+fn auto(ctx: &Ctx<'_>) -> Line<'static> {
+    let state = match ctx.sample().and_then(|s| s.auto) {
+        Some(auto) if auto.running => {
+            let second = auto.slice.as_secs_f64();
+            format!("A B B A  {second:.1} s  {} of {}", auto.pairs, auto.wanted)
+        }
+        Some(auto) => format!("done: {} pairs", auto.pairs),
+        None => {
+            let lead = ctx.model.setup.policies.get(ctx.model.lead);
+            lead.map_or_else(
+                || "off".to_owned(),
+                |p| format!("off, would switch {}", p.name),
+            )
+        }
+    };
+    Line::from(vec![
+        ctx.span(Role::Key, "a "),
+        ctx.span(Role::Plain, format!("{:<NAME$} {state}", "auto A/B")),
+    ])
 }
 
 /// One policy in `width` cells. Letters of arms, then arms not chosen, give way when it is narrow.

@@ -12,6 +12,9 @@ pub(super) fn render(ctx: &Ctx<'_>, area: Rect, buf: &mut Buffer) {
     let Some(sample) = ctx.sample() else {
         return ctx.wait(inner, buf, "waiting for the first sample");
     };
+    if sample.layers.is_empty() {
+        return ctx.absent(inner, buf, "no layers");
+    }
     let is_client = |name: &str| sample.workloads.iter().any(|w| &*w.name == name);
     let clients = sample.layers.iter().take_while(|l| is_client(&l.name));
     let diagram = StackDiagram {

@@ -91,14 +91,19 @@ fn fitting(ctx: &Ctx<'_>, workloads: usize, height: u16) -> (u16, u16) {
 
 /// The columns of one workload, drawn by the arms of the policy switched last.
 pub(crate) fn columns(ctx: &Ctx<'_>, width: usize, workload: usize) -> Vec<Column> {
-    ctx.data.history.columns(Window {
+    ctx.data.history.columns(window(ctx, width, workload))
+}
+
+/// The part of the past that the chart shows.
+pub(crate) fn window(ctx: &Ctx<'_>, width: usize, workload: usize) -> Window {
+    Window {
         width,
         merge: MERGES.get(ctx.model.merge).copied().unwrap_or(1),
         end: ctx.model.end,
         policy: ctx.model.lead,
         workload,
         bytes: ctx.model.bytes,
-    })
+    }
 }
 
 fn per_column(ctx: &Ctx<'_>) -> Duration {

@@ -2,66 +2,121 @@
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
-use super::{Cmd, event};
+use cairn_lab::AutoPlan;
+
+use super::{Cmd, event, prompt, recorded};
 use crate::tui::log::Kind;
-use crate::tui::model::{MERGES, Model, Page, Panel, RATES, Redraw};
+use crate::tui::model::{MERGES, Model, Page, Panel, PromptKind, RATES, Redraw};
 use crate::tui::view;
 
 /// Keys that do something now, with a word on what: the footer, in order of importance.
 pub fn valid(model: &Model) -> Vec<(String, &'static str)> {
-    let mut keys: Vec<(String, &'static str)> = vec![("?".into(), "help")];
-    let mut add = |key: &str, does| keys.push((key.into(), does));
-    let freeze = if model.frozen.is_some() {
-        "go on"
+    let mut keys = Keys(Vec::new());
+    keys.add("?", "help");
+    let live = model.setup.recorded.is_none();
+    if live {
+        changing(model, &mut keys);
     } else {
-        "freeze"
-    };
-    add("Space", freeze);
-    add("S", if model.running() { "stop" } else { "start" });
-    let letters: Vec<String> = model
-        .setup
-        .policies
-        .iter()
-        .map(|p| p.key.to_string())
-        .collect();
+        keys.add("Space", "play or stop");
+        keys.add("Left Right", "step");
+        keys.add("Home", "start");
+        keys.add("End", "end");
+    }
+    looking(model, &mut keys, live);
+    if live {
+        keys.add("w", "workload");
+        keys.add("o", "stack");
+    }
+    keys.add("/", "find");
+    keys.add("+ -", "rate");
+    keys.add("t", "theme");
+    keys.0
+}
+
+/// Keys and what they do.
+struct Keys(Vec<(String, &'static str)>);
+
+impl Keys {
+    fn add(&mut self, key: &str, does: &'static str) {
+        self.0.push((key.to_owned(), does));
+    }
+}
+
+fn either(first: bool, yes: &'static str, no: &'static str) -> &'static str {
+    if first { yes } else { no }
+}
+
+/// Keys that change what runs.
+fn changing(model: &Model, keys: &mut Keys) {
+    keys.add("Space", either(model.frozen.is_some(), "go on", "freeze"));
+    keys.add("S", either(model.running(), "stop", "start"));
+    let policies = model.setup.policies.iter();
+    let letters: Vec<String> = policies.map(|p| p.key.to_string()).collect();
     if !letters.is_empty() {
-        add(&letters.join(" "), "switch");
+        keys.add(&letters.join(" "), "switch");
+        keys.add("a", either(auto(model), "end auto A/B", "auto A/B"));
     }
-    add("r", "reset");
+    keys.add("r", "reset");
+}
+
+/// Keys that change what is seen.
+fn looking(model: &Model, keys: &mut Keys, live: bool) {
     if model.zoomed || model.page != Page::Overview {
-        add("Esc", "back");
+        keys.add("Esc", "back");
     } else {
-        add("Tab", "focus");
-        add("z", "zoom");
+        keys.add("Tab", "focus");
+        keys.add("z", "zoom");
     }
-    add("1-7", "pages");
-    let panel = view::full_panel(model).unwrap_or(model.focus);
-    match panel {
+    keys.add("1-7", "pages");
+    match view::full_panel(model).unwrap_or(model.focus) {
         Panel::Throughput => {
-            add("[ ]", "time zoom");
-            add("i", if model.bytes { "operations" } else { "bytes" });
-            add(
-                "y",
-                if model.from_zero {
-                    "cut axis"
-                } else {
-                    "from zero"
-                },
-            );
-            add("Left Right", "history");
+            keys.add("[ ]", "time zoom");
+            keys.add("i", either(model.bytes, "operations", "bytes"));
+            keys.add("y", either(model.from_zero, "cut axis", "from zero"));
+            if live {
+                keys.add("Left Right", "history");
+            }
             if workloads(model) > 1 {
-                add("Up Down", "workload");
+                keys.add("Up Down", "workload");
             }
         }
-        Panel::Events | Panel::Counters | Panel::Flags => add("Up Down", "scroll"),
+        Panel::Latency if view::full_panel(model).is_some() => {
+            keys.add("h", either(model.heat, "histogram", "over time"));
+        }
+        Panel::Events | Panel::Counters | Panel::Flags => keys.add("Up Down", "scroll"),
         _ => {}
     }
     if model.page == Page::Overview && !model.zoomed && model.focus.page().is_some() {
-        add("Enter", "open");
+        keys.add("Enter", "open");
     }
-    add("+ -", "rate");
-    add("t", "theme");
-    keys
+}
+
+/// Whether the interleaved comparison goes on.
+fn auto(model: &Model) -> bool {
+    let latest = model.live.latest.as_ref();
+    latest.is_some_and(|s| s.auto.is_some_and(|auto| auto.running))
+}
+
+/// Begins the interleaved comparison of the policy switched last, or ends it.
+fn auto_key(model: &mut Model) -> Vec<Cmd> {
+    if auto(model) {
+        return vec![Cmd::StopAuto];
+    }
+    let latest = model.live.latest.as_deref();
+    let compared = latest.and_then(|s| s.comparison.as_ref());
+    let compared = compared.filter(|c| c.policy == model.lead);
+    let arms = match compared {
+        Some(c) => c.arms.each_ref().map(|arm| arm.arm),
+        // The chosen arm against the first other one.
+        None => match model.arms.get(model.lead).copied().unwrap_or(0) {
+            0 | 1 => [0, 1],
+            chosen => [0, chosen],
+        },
+    };
+    if model.setup.policies.is_empty() {
+        return unknown(model, KeyCode::Char('a'));
+    }
+    vec![Cmd::Auto(AutoPlan::new(model.lead, arms))]
 }
 
 fn workloads(model: &Model) -> usize {
@@ -71,6 +126,9 @@ fn workloads(model: &Model) -> usize {
 /// Takes a key in.
 pub(super) fn press(model: &mut Model, key: KeyEvent) -> Vec<Cmd> {
     model.note = None;
+    if model.prompt.is_some() {
+        return prompt::press(model, key);
+    }
     if key.modifiers.contains(KeyModifiers::CONTROL) {
         return match key.code {
             KeyCode::Char('c') => vec![Cmd::Quit(None)],
@@ -79,11 +137,21 @@ pub(super) fn press(model: &mut Model, key: KeyEvent) -> Vec<Cmd> {
             _ => unknown(model, key.code),
         };
     }
+    if model.setup.recorded.is_some()
+        && model.help.is_none()
+        && let Some(cmds) = recorded::press(model, key.code)
+    {
+        return cmds;
+    }
     if let Some(line) = model.help {
         return in_help(model, line, key.code);
     }
     match key.code {
         KeyCode::Char('q') => vec![Cmd::Quit(None)],
+        KeyCode::Char('Q') => {
+            model.keep = true;
+            vec![Cmd::Quit(None)]
+        }
         KeyCode::Char('S') => vec![if model.running() {
             Cmd::Stop
         } else {
@@ -94,6 +162,7 @@ pub(super) fn press(model: &mut Model, key: KeyEvent) -> Vec<Cmd> {
             model.say("statistics reset: totals count from now on".to_owned());
             vec![Cmd::Reset]
         }
+        KeyCode::Char('a') => auto_key(model),
         KeyCode::Char(c @ '1'..='7') => {
             let page = Page::ALL.into_iter().zip('1'..).find(|(_, k)| *k == c);
             model.page = page.map_or(Page::Overview, |(page, _)| page);
@@ -142,6 +211,12 @@ fn unknown(model: &mut Model, code: KeyCode) -> Vec<Cmd> {
 fn look(model: &mut Model, code: KeyCode) -> Option<Vec<Cmd>> {
     match code {
         KeyCode::Char('?') => model.help = Some(0),
+        KeyCode::Char('/') => prompt::open(model, PromptKind::Filter),
+        KeyCode::Char('o') => prompt::open(model, PromptKind::Stack),
+        KeyCode::Char('w') => {
+            let kind = prompt::workload(model);
+            prompt::open(model, kind);
+        }
         KeyCode::Char(' ') => freeze(model),
         KeyCode::Tab => focus(model, 1),
         KeyCode::BackTab => focus(model, -1),
@@ -163,6 +238,7 @@ fn look(model: &mut Model, code: KeyCode) -> Option<Vec<Cmd>> {
         KeyCode::Esc => back(model),
         KeyCode::Char('i') => model.bytes = !model.bytes,
         KeyCode::Char('y') => model.from_zero = !model.from_zero,
+        KeyCode::Char('h') => model.heat = !model.heat,
         KeyCode::Char('[') => zoom_time(model, 1),
         KeyCode::Char(']') => zoom_time(model, -1),
         KeyCode::Char('+' | '=') => rate(model, 1),
@@ -258,7 +334,12 @@ fn vertical(model: &mut Model, lines: isize) {
         }
         // Events stand newest last and are scrolled from their end.
         Panel::Events => {
-            let most = model.shown().log.len().saturating_sub(1);
+            let most = model
+                .shown()
+                .log
+                .matching(&model.filter)
+                .count()
+                .saturating_sub(1);
             model.offset = model.offset.saturating_add_signed(-lines).min(most);
         }
         panel => {

@@ -5,8 +5,8 @@ use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 
 use super::Class;
-use crate::tui::format::{clock, fit, span};
-use crate::tui::model::{Model, Page};
+use crate::tui::format::{clock, cut, fit, span};
+use crate::tui::model::{Model, Page, Prompt, PromptKind};
 use crate::tui::theme::Role;
 use crate::tui::update::valid;
 use crate::tui::widget::Canvas;
@@ -45,7 +45,9 @@ pub(super) fn header(model: &Model, class: Class, area: Rect, buf: &mut Buffer) 
     let mut canvas = Canvas::new(buf, area);
     let wide = class == Class::Wide;
     let gap = if class == Class::Mini { " " } else { "  " };
-    let (state, role) = if model.failure.is_some() {
+    let (state, role) = if model.setup.recorded.is_some() {
+        ("[RECORDED]", Role::Strong)
+    } else if model.failure.is_some() {
         ("[FAILED]", Role::Bad)
     } else if model.running() {
         ("[RUN]", Role::Strong)
@@ -114,7 +116,9 @@ fn status(model: &Model, class: Class, facts: usize) -> Line<'static> {
     if dropped > 0 {
         parts.push(Span::styled(format!("drops {dropped}"), style(Role::Warn)));
     }
-    if let Some(frozen) = &model.frozen {
+    if let Some(whole) = model.setup.recorded {
+        parts.push(Span::raw(format!("of {}", clock(whole))));
+    } else if let Some(frozen) = &model.frozen {
         let text = format!("FROZEN at {}", clock(frozen.elapsed()));
         parts.push(Span::styled(text, style(Role::Chosen)));
     } else if class == Class::Mini {
@@ -177,6 +181,9 @@ pub(super) fn footer(model: &Model, area: Rect, buf: &mut Buffer) {
     let quit = key_line(model, "q", "quit");
     let room = width.saturating_sub(fit(quit.width()) + 2);
     canvas.line(width.saturating_sub(fit(quit.width())), 0, &quit);
+    if let Some(prompt) = &model.prompt {
+        return typing(model, prompt, canvas);
+    }
     let failure = model
         .failure
         .as_ref()
@@ -209,6 +216,45 @@ pub(super) fn footer(model: &Model, area: Rect, buf: &mut Buffer) {
         line.extend(part);
     }
     canvas.line(0, 0, &line);
+}
+
+/// The text being typed, its end with the place of the next character in sight, or why it was refused.
+fn typing(model: &Model, prompt: &Prompt, mut canvas: Canvas<'_>) {
+    let style = |role| model.theme.style(role);
+    let width = usize::from(canvas.width());
+    let blank = " ".repeat(width);
+    canvas.text(0, 0, &blank, style(Role::Plain));
+    if let Some(error) = &prompt.error {
+        let error = error.split_whitespace().collect::<Vec<_>>().join(" ");
+        let text = model.theme.cut(&error, width);
+        return canvas.text(0, 0, &text, style(Role::Warn));
+    }
+    let name = match prompt.kind {
+        PromptKind::Filter => "find: ".to_owned(),
+        PromptKind::Stack => "stack: ".to_owned(),
+        PromptKind::Workload(index) => {
+            let workload = model.setup.workloads.get(index);
+            workload.map_or_else(String::new, |(name, _)| {
+                format!("{}: ", model.theme.cut(name, 14))
+            })
+        }
+    };
+    canvas.text(0, 0, &name, style(Role::Key));
+    let at = fit(Line::raw(name.as_str()).width());
+    let hint = if width >= 70 {
+        "  Enter takes it, Esc leaves it"
+    } else {
+        ""
+    };
+    let room = width.saturating_sub(usize::from(at) + hint.len() + 1);
+    // The end is what is typed at.
+    let clean = cut(&prompt.text, usize::MAX);
+    let skip = clean.chars().count().saturating_sub(room);
+    let tail: String = clean.chars().skip(skip).collect();
+    canvas.text(at, 0, &tail, style(Role::Plain));
+    let end = at + fit(Line::raw(tail.as_str()).width());
+    canvas.glyph(end, 0, ' ', style(Role::Chosen));
+    canvas.right(canvas.width(), 0, hint.trim_start(), style(Role::Dim));
 }
 
 fn key_line(model: &Model, key: &str, does: &str) -> Line<'static> {

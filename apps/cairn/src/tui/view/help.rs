@@ -16,6 +16,10 @@ const KEYS: &[(&str, &str)] = &[
         "a policy's letter",
         "switch it to its next arm, while all runs",
     ),
+    (
+        "a",
+        "auto A/B: switches the policy chosen last A B B A by itself, and ends",
+    ),
     ("Space", "freeze the view; data are still collected"),
     ("S", "stop or start the workload"),
     ("r", "reset the statistics"),
@@ -31,11 +35,19 @@ const KEYS: &[(&str, &str)] = &[
     ("Up Down", "scroll a list; choose the chart's workload"),
     ("i", "chart operations or bytes"),
     ("y", "chart axis cut, or from zero"),
+    ("h", "latency page: a histogram, or latencies over time"),
     ("+ -", "frames a second, 1 to 30"),
     ("t", "theme: fewer colours, mono, ASCII"),
     ("Ctrl-L", "draw everything again"),
     ("Ctrl-Z", "suspend; fg comes back"),
+    (
+        "w",
+        "edit the workload's options; Tab: the next one. A new run begins",
+    ),
+    ("o", "edit the stack's spec. A new run begins"),
+    ("/", "find in the events; Esc shows all again"),
     ("q, Ctrl-C", "quit; the summary is printed"),
+    ("Q", "as q, and leaves the screen as text above it"),
 ];
 
 /// Numbers, panel by panel.
@@ -84,6 +96,10 @@ const NUMBERS: &[(&str, &str)] = &[
     (
         "B vs A",
         "B's mean over A's, minus one, with its 95 % interval. Welch, unpaired, time-confounded: the arms ran at different times, so it is a hint; cairn ab gives the paired figure.",
+    ),
+    (
+        "auto A/B",
+        "neighbouring slices of A and B form a pair; the mean of the pairs' log ratios with its paired t interval. provisional: before the number of pairs fixed beforehand. A/A: what neighbours of the same arm differ by; less than that cannot be told. drift: second half over first.",
     ),
     (
         "draw, cpu",

@@ -37,8 +37,8 @@ pub(super) fn layout(model: &Model, body: Rect) -> Vec<(Panel, Rect)> {
         7
     };
     let [throughput, latency] = rows(centre, [Constraint::Fill(1), Constraint::Length(latency)]);
-    let policies = fit(model.setup.policies.len().min(8)) + 2;
-    let hint = if upper.height >= 20 { 3 } else { 0 };
+    let policies = fit(model.setup.policies.len().min(8)) + 3;
+    let hint = if upper.height >= 24 { 3 } else { 0 };
     let [policies, ab] = rows(
         right,
         [

@@ -1,6 +1,6 @@
 //! The row below a chart that says which arm each column belongs to: `AAA1bBBB`.
 //!
-//! A digit is an operator's mark, a small letter a column inside the settle window, `-` a stopped
+//! A digit is an operator's mark, `|` a switch of the interleaved comparison, a small letter a column inside the settle window, `-` a stopped
 //! workload, `?` a sample that was dropped.
 
 use ratatui::buffer::Buffer;
@@ -9,7 +9,7 @@ use ratatui::widgets::Widget;
 
 use super::Canvas;
 use crate::tui::format::{arm_letter, fit};
-use crate::tui::history::{Column, State};
+use crate::tui::history::{Column, Mark, State};
 use crate::tui::theme::{Role, Theme};
 
 /// The ribbon.
@@ -36,7 +36,8 @@ impl Widget for &Ribbon<'_> {
             let letter = arm_letter(column.arm);
             let (glyph, style) = match (column.mark, column.state) {
                 // Marks count on; a cell has room for the last digit.
-                (Some(mark), _) => (
+                (Some(Mark::Auto), _) => ('|', self.theme.style(Role::Dim)),
+                (Some(Mark::Operator(mark)), _) => (
                     char::from_digit(mark % 10, 10).unwrap_or('?'),
                     self.theme.style(Role::Chosen),
                 ),

@@ -31,7 +31,7 @@ const SAMPLER: f64 = 0.01;
 const KEPT: f64 = 0.98;
 
 /// Longest wait for something on the screen.
-const DEADLINE: Duration = Duration::from_secs(60);
+const DEADLINE: Duration = Duration::from_mins(1);
 
 /// A dashboard on a terminal of 160 x 48.
 struct Dash {

@@ -249,11 +249,13 @@ fn a_recorded_run_is_played_in_the_same_views() {
         "t,arm,op,ops,bytes,p50,p99,p999,hits,misses,exact,approx,avoided_rmw,settle\n".to_owned();
     for i in 1..=30_u32 {
         let arm = if i < 20 { "per-cpu" } else { "shared" };
-        slices += &format!(
-            "{:.4},es-counters={arm},randwrite,{},0,900,9000,9900,{i},0,{i},{i},0,0\n",
+        writeln!(
+            slices,
+            "{:.4},es-counters={arm},randwrite,{},0,900,9000,9900,{i},0,{i},{i},0,0",
             f64::from(i) / 10.0,
             1000 * i
-        );
+        )
+        .unwrap();
     }
     std::fs::write(folder.path().join("slices.csv"), slices).unwrap();
     let mut command = CommandBuilder::new(env!("CARGO_BIN_EXE_cairn"));

@@ -96,6 +96,14 @@ pub enum Cmd {
     SetStack(String),
     /// Run a workload with other options, from the beginning.
     SetWorkload(usize, String),
+    /// Give the terminal back and stop the process until it is continued.
+    Suspend,
+    /// Set the terminal up again and draw everything.
+    Reenter,
+    /// Draw everything again.
+    Repaint,
+    /// End; with a signal's number if one was the cause.
+    Quit(Option<i32>),
 }
 
 /// Takes one message in.

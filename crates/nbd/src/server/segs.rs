@@ -300,7 +300,7 @@ mod tests {
     #[test]
     fn bytes_keep_their_order_over_segments() {
         let (mut segs, mut pool) = (Segs::default(), Pool::default());
-        let big: Vec<u8> = (0..2 * SEGMENT + 7).map(|i| (i % 251) as u8).collect();
+        let big: Vec<u8> = (0..=250).cycle().take(2 * SEGMENT + 7).collect();
         segs.put(&mut pool, b"head");
         segs.fill::<()>(&mut pool, big.len(), |bufs| {
             let mut rest = &big[..];

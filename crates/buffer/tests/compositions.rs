@@ -55,7 +55,7 @@ const LAYERS: &[&str] = &[
     "verify",
     "verify(block=512)",
     "cache",
-    "cache(size=16k,block=4k)",
+    "cache(size=256k,block=512)",
     "switch",
     "crash",
     "crash(unit=4k,keep=random,seed=9)",
@@ -75,7 +75,7 @@ const LEAVES: &[&str] = &[
     "zero(300k)",
     "cow/zero(300003)",
     "mirror[ram(300k),cow/zero(300k)]",
-    "mirror(read=verify)[ram(300k),cache(size=32k)/ram(300k)]",
+    "mirror(read=verify)[ram(300k),cache(size=256k)/ram(300k)]",
     "mirror(read=rr)[ram(300k,block=512),verify/ram(310k,block=512)]",
     "stripe(4k)[ram(128k),ram(128k),log(/dev/null)/ram(128k)]",
     "concat[ram(100k,block=512),ram(1k,block=512),stats/ram(200k,block=512)]",
@@ -125,7 +125,7 @@ fn every_leaf_and_branch() {
 #[test]
 fn one_thread_and_many() {
     for threads in [1, 2, 16] {
-        let spec = "stats/cache(size=64k)/switch/verify/ram(300003)";
+        let spec = "stats/cache(size=512k)/switch/verify/ram(300003)";
         passes(spec, Profile::new().cases(2).threads(threads));
     }
 }

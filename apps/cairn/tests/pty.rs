@@ -2,6 +2,7 @@
 //! terminal is as it was afterwards.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on may panic")]
 
+use std::fmt::Write as _;
 use std::io::{Read, Write};
 use std::num::NonZeroU16;
 use std::process::Command;

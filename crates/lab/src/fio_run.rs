@@ -7,14 +7,14 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use cairn_extents::Reading;
+use cairn_extents::{CounterReport, Reading};
 use cairn_fio::Plan;
 use cairn_fio::job::{EngineClass, Job, PerDir, RwMode};
 use cairn_fio::output::{DiskUtil, EtaLine, JobResult, Json, RunResult, RunState};
 
 use crate::fio::accept;
 use crate::fio::clones;
-use crate::fio::ground::On;
+use crate::fio::ground::{Ground, On};
 use crate::fio::lane::{LaneThread, Message};
 use crate::fio::pace::Pace;
 use crate::fio::setup::{Choice, Setup, setup};
@@ -131,8 +131,10 @@ pub fn run_fio(
         remark(plan, job, &setup, &mut note);
     }
     let specs = std::mem::take(&mut setup.specs);
+    let prepared = setup.cache.counters().report();
     let run = Run {
         plan,
+        prepared,
         tracks: specs.into_iter().map(Track::new).collect(),
         began: Instant::now(),
         setup,
@@ -202,6 +204,8 @@ struct Run<'p> {
     tracks: Vec<Track>,
     began: Instant,
     setup: Setup,
+    /// The counters as laying out the files left them: not the jobs' doing.
+    prepared: CounterReport,
     arms: Vec<(String, String)>,
     seed: u64,
     sample: u32,
@@ -580,13 +584,20 @@ impl Run<'_> {
         format!("monotonic, {cost} ns a read, two reads for {timed}")
     }
 
+    /// What the files are on: of several stacks the first that has files; `none` without files.
+    fn file_layer(&self) -> &'static str {
+        let mut layers = self.setup.grounds.iter().filter_map(Ground::layer_name);
+        layers.next().unwrap_or("none")
+    }
+
     /// What fio has no place for.
     fn own(&self) -> Vec<(String, Json)> {
         let counters = self.setup.cache.counters().report();
-        let reading = |r: Reading| {
+        let reading = |r: Reading, before: Reading| {
+            let since = |now: i64, then: i64| Json::Int(i128::from(now - then));
             Json::object([
-                ("exact", Json::Int(i128::from(r.exact))),
-                ("approximate", Json::Int(i128::from(r.approximate))),
+                ("exact", since(r.exact, before.exact)),
+                ("approximate", since(r.approximate, before.exact)),
                 ("bound", Json::Int(i128::from(r.bound))),
             ])
         };
@@ -599,14 +610,14 @@ impl Run<'_> {
         vec![
             ("version".to_owned(), Json::from(env!("CARGO_PKG_VERSION"))),
             ("stacks".to_owned(), Json::List(stacks)),
-            ("file_layer".to_owned(), Json::from("flat")),
+            ("file_layer".to_owned(), Json::from(self.file_layer())),
             ("seed".to_owned(), Json::from(self.seed)),
             ("policies".to_owned(), Json::texts(&self.arms)),
             (
                 "extent_cache".to_owned(),
                 Json::object([
-                    ("hits", reading(counters.hits)),
-                    ("misses", reading(counters.misses)),
+                    ("hits", reading(counters.hits, self.prepared.hits)),
+                    ("misses", reading(counters.misses, self.prepared.misses)),
                 ]),
             ),
             ("clock".to_owned(), Json::Text(self.clock())),

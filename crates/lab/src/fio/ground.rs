@@ -180,6 +180,15 @@ impl Ground {
         }
     }
 
+    /// The name of what files are made on, once a file was made.
+    pub(crate) fn layer_name(&self) -> Option<&'static str> {
+        match &self.layer {
+            Layer::Open => None,
+            Layer::Flat(_) => Some("flat"),
+            Layer::Ext4(_) | Layer::Counted(_) => Some("ext4"),
+        }
+    }
+
     pub(crate) fn stack(&self) -> &Stack {
         &self.stack
     }

@@ -22,7 +22,9 @@ pub(super) fn editable(scenario: &Scenario) -> Vec<(String, String)> {
     let text = |kind: &WorkloadKind| match kind {
         WorkloadKind::Fio(FioSource::Options(options)) => options.clone(),
         WorkloadKind::Fio(FioSource::Job(path)) => path.display().to_string(),
-        WorkloadKind::CreatClo { tasks } => format!("tasks={tasks}"),
+        WorkloadKind::CreatClo { tasks } | WorkloadKind::CreatCloFiles { tasks } => {
+            format!("tasks={tasks}")
+        }
         _ => String::new(),
     };
     let workloads = scenario.workloads.iter();
@@ -72,7 +74,7 @@ pub(super) fn workload(
             plan.map_err(|error| error.to_string())?;
             *source = FioSource::Options(text.to_owned());
         }
-        WorkloadKind::CreatClo { tasks } => {
+        WorkloadKind::CreatClo { tasks } | WorkloadKind::CreatCloFiles { tasks } => {
             let number = text.strip_prefix("tasks=").unwrap_or(text).trim();
             let wanted = number.parse().ok();
             let wanted = wanted.filter(|n| (1..=MOST_TASKS).contains(n));

@@ -1,8 +1,10 @@
 //! Which backend counts, who chose it, and why another was refused.
 
 use std::fmt;
-use std::sync::OnceLock;
+use std::ptr;
 
+use crate::protocol::once::OnceBox;
+use crate::sync::AtomicPtr;
 use crate::sys::rseq;
 
 /// How slots are assigned.
@@ -180,8 +182,8 @@ impl fmt::Display for Effective {
 /// println!("counters: {}", cairn_percpu::effective_backend());
 /// ```
 pub fn effective_backend() -> &'static Effective {
-    static EFFECTIVE: OnceLock<Effective> = OnceLock::new();
-    EFFECTIVE.get_or_init(|| {
+    static EFFECTIVE: OnceBox<Effective> = OnceBox::over(AtomicPtr::new(ptr::null_mut()));
+    EFFECTIVE.get_or_build(|| {
         let (asked, source, ignored) = from_environment();
         resolve(asked, source, ignored)
     })

@@ -1,18 +1,24 @@
 //! How many CPU ids there can be.
 
-use std::sync::OnceLock;
+use crate::sync::{AtomicUsize, Ordering};
 
 /// One more than the highest CPU id this machine may ever have.
 ///
 /// Neither the online nor the configured count bounds the ids: they may be sparse, and CPUs come and go.
 pub(crate) fn possible() -> usize {
-    static POSSIBLE: OnceLock<usize> = OnceLock::new();
-    *POSSIBLE.get_or_init(|| {
-        std::fs::read_to_string("/sys/devices/system/cpu/possible")
-            .ok()
-            .and_then(|list| ids_in(&list))
-            .unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from))
-    })
+    /// 0 until somebody has asked. Relaxed: the number is all there is. No `OnceLock`, since a thread that a
+    /// fork left behind in the middle of asking would make the child wait for ever.
+    static POSSIBLE: AtomicUsize = AtomicUsize::new(0);
+    let known = POSSIBLE.load(Ordering::Relaxed);
+    if known != 0 {
+        return known;
+    }
+    let asked = std::fs::read_to_string("/sys/devices/system/cpu/possible")
+        .ok()
+        .and_then(|list| ids_in(&list))
+        .unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
+    POSSIBLE.store(asked, Ordering::Relaxed);
+    asked
 }
 
 /// One more than the highest id in a kernel CPU list such as `0-3,8-11`; none if it is not such a list.

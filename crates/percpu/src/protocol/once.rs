@@ -66,6 +66,15 @@ impl<T: Send + Sync> OnceBox<T> {
         unsafe { &*at }
     }
 
+    /// What was set, else what `build` makes. Whoever comes at the same time builds as well, and all of them
+    /// get the first that was set.
+    pub(crate) fn get_or_build(&self, build: impl FnOnce() -> T) -> &T {
+        match self.get() {
+            Some(set) => set,
+            None => self.set(Box::new(build())),
+        }
+    }
+
     /// What was set, for the only user.
     pub(crate) fn get_mut(&mut self) -> Option<&mut T> {
         let at = self.at.load(Ordering::Acquire);

@@ -9,11 +9,12 @@
 //! only to see that the thread is no longer inside. (That is why a shared object with these sections must
 //! not be unloaded while threads that used them live.)
 
-use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::ptr;
+use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 
 use crate::backend::Refusal;
 use crate::protocol::batch::{Below, Sections};
+use crate::protocol::once::OnceBox;
 use crate::slot::Slot;
 
 #[cfg(test)]
@@ -40,14 +41,14 @@ pub(crate) struct Area {
 
 /// The area with CPU ids, once the self-test has passed.
 pub(crate) fn cpu_area() -> Result<Area, Refusal> {
-    static TESTED: OnceLock<Result<Area, Refusal>> = OnceLock::new();
+    static TESTED: OnceBox<Result<Area, Refusal>> = OnceBox::over(AtomicPtr::new(ptr::null_mut()));
     let test = || {
         let area = Area::with_id(libc_area::offset()?, CPU_ID);
         arch::proven()?;
         self_test::run(area)?;
         Ok(area)
     };
-    TESTED.get_or_init(test).clone()
+    TESTED.get_or_build(test).clone()
 }
 
 /// The area with concurrency ids, if the kernel fills them in.

@@ -15,7 +15,7 @@ const SET_DATALOG: u16 = 1;
 const FROM_MAGIC: u64 = 0x4a93_ba39_a54f_31b6;
 
 /// Writes every request, the payload of writes, and every reply to a file that `nbd-trdump` shows and
-/// `nbd-trplay` replays.
+/// `nbd-trplay` replays. Block status is left out: nbd-server has no such command, and the replay stops at it.
 pub struct Recorder {
     out: Mutex<BufWriter<File>>,
     failed: AtomicBool,
@@ -48,8 +48,15 @@ impl Recorder {
         }
     }
 
+    fn knows(request: &Request) -> bool {
+        request.command != command::BLOCK_STATUS
+    }
+
     /// A request, before it is carried out. Lengths that the log's form has no room for are cut.
     pub(super) fn request(&self, request: &Request, payload: &[IoSlice<'_>]) {
+        if !Self::knows(request) {
+            return;
+        }
         let mut head = Vec::with_capacity(28);
         request.encode(Framing::Simple, &mut head);
         self.write(|out| {
@@ -65,6 +72,9 @@ impl Recorder {
 
     /// Its answer.
     pub(super) fn reply(&self, request: &Request, error: Option<WireError>) {
+        if !Self::knows(request) {
+            return;
+        }
         let mut bytes = Vec::with_capacity(16);
         let reply = Reply::to(Framing::Simple, request);
         match error {

@@ -138,11 +138,11 @@ if have fio && fio --enghelp 2>/dev/null | grep -qw nbd; then
   section "fio"
   serve fio 'ram(64m)'
   run fio --name=verify --ioengine=nbd "--uri=$uri" --rw=randrw --bs=512-64k --size=32m --iodepth=32 \
-    --verify=crc32c --verify_fatal=1 --group_reporting --randseed=1
+    --verify=crc32c --verify_state_save=0 --verify_fatal=1 --group_reporting --randseed=1
   out 'err= 0'
   stop fio
   serve fio 'delay(read=100us,write=100us)/ram(64m)'
-  run fio --name=slow --ioengine=nbd "--uri=$uri" --rw=randrw --bs=4k --size=8m --iodepth=64 --verify=crc32c \
+  run fio --name=slow --ioengine=nbd "--uri=$uri" --rw=randrw --bs=4k --size=8m --iodepth=64 --verify=crc32c --verify_state_save=0 \
     --verify_fatal=1
   out 'err= 0'
   stop fio

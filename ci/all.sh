@@ -24,8 +24,10 @@ step() { # name command...
   fi
 }
 
+# Optimised across crates, the models would take longer to build than to run.
 loom() {
-  RUSTFLAGS="--cfg loom" cargo test --release --target-dir "${CARGO_TARGET_DIR:-target}/loom" \
+  CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16 \
+    RUSTFLAGS="--cfg loom" cargo test --release --target-dir "${CARGO_TARGET_DIR:-target}/loom" \
     -p cairn-flags -p cairn-percpu -p cairn-extents loom
 }
 docs() { RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --all-features --locked; }

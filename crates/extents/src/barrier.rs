@@ -9,20 +9,28 @@ use crate::sync::{AtomicBool, Ordering, fence};
 pub(crate) struct Barrier {
     /// Whether the kernel does the readers' fencing. Set before the first reader registers, once.
     asymmetric: AtomicBool,
+    asked: AtomicBool,
 }
 
 impl Barrier {
     pub(crate) const fn new() -> Self {
         Self {
             asymmetric: AtomicBool::new(false),
+            asked: AtomicBool::new(false),
         }
     }
 
     /// Asks the kernel; every reader has come here before it reads.
+    ///
+    /// Threads that come here at the same time all ask, which does no harm. None waits for another: one
+    /// that a fork left behind would never be done.
     pub(crate) fn prepare(&self) {
-        static REGISTERED: std::sync::OnceLock<bool> = std::sync::OnceLock::new();
-        if *REGISTERED.get_or_init(kernel::register) {
-            self.asymmetric.store(true, Ordering::Relaxed);
+        if !self.asked.load(Ordering::Acquire) {
+            if kernel::register() {
+                self.asymmetric.store(true, Ordering::Relaxed);
+            }
+            // Release: whoever sees that the kernel was asked sees what it said.
+            self.asked.store(true, Ordering::Release);
         }
     }
 

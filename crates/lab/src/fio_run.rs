@@ -132,10 +132,14 @@ pub fn run_fio(
     }
     let specs = std::mem::take(&mut setup.specs);
     let prepared = setup.cache.counters().report();
+    let threads = specs.iter().map(clones::CloneSpec::lanes).sum();
     let run = Run {
         plan,
         prepared,
-        tracks: specs.into_iter().map(Track::new).collect(),
+        tracks: specs
+            .into_iter()
+            .map(|spec| Track::new(spec, threads))
+            .collect(),
         began: Instant::now(),
         setup,
         arms,
@@ -339,7 +343,7 @@ impl Run<'_> {
         let Some(track) = self.tracks.get_mut(index) else {
             return Ok(());
         };
-        let workers = track.spec.workers(&track.epoch);
+        let workers = track.spec.workers(&track.epoch, &track.operations);
         track.cells = workers.iter().map(|(_, cell)| Arc::clone(cell)).collect();
         track.state = State::Created;
         let lanes_left = Arc::new(AtomicUsize::new(workers.len()));

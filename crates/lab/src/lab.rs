@@ -206,7 +206,7 @@ impl Lab {
             return Ok(());
         };
         let stop = Arc::new(Stop::default());
-        let (jobs, cells) = load.jobs(&self.shared.epoch);
+        let (jobs, cells) = load.jobs(&self.shared.epoch, &workload.operations);
         workload.start(cells, Arc::clone(&stop), self.shared.warmup);
         for (number, job) in jobs.into_iter().enumerate() {
             let shared = Arc::clone(&self.shared);

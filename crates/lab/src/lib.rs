@@ -19,6 +19,7 @@ mod latency;
 mod layout;
 mod load;
 mod look;
+mod operations;
 mod pattern;
 mod permute;
 mod policy;

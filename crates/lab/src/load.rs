@@ -15,6 +15,7 @@ use crate::fio::ground::{Ground, On};
 use crate::fio_error::FioError;
 use crate::lab::{LabError, Options};
 use crate::layout::{BLOCK, BLOCK_USIZE};
+use crate::operations::Operations;
 use crate::pattern::AREA_BLOCKS;
 use crate::policy::{Apply, Mechanism, PolicyInfo};
 use crate::recorder::{Cell, Epoch};
@@ -39,15 +40,19 @@ pub(crate) enum Job {
 
 impl Load {
     /// Fresh workers, at the beginning of their sequences, and the cells they count in.
-    pub(crate) fn jobs(&self, epoch: &Arc<Epoch>) -> (Vec<Job>, Vec<Arc<Cell>>) {
+    pub(crate) fn jobs(
+        &self,
+        epoch: &Arc<Epoch>,
+        operations: &Arc<Operations>,
+    ) -> (Vec<Job>, Vec<Arc<Cell>>) {
         match self {
             Self::Fio(specs) => specs
                 .iter()
-                .flat_map(|spec| spec.workers(epoch))
+                .flat_map(|spec| spec.workers(epoch, operations))
                 .map(|(worker, cell)| (Job::Fio(Box::new(worker)), cell))
                 .unzip(),
             Self::CreatClo(tasks) => {
-                let (tasks, cells) = tasks.start(epoch);
+                let (tasks, cells) = tasks.start(epoch, operations);
                 let jobs = tasks.into_iter().map(|t| Job::CreatClo(Box::new(t)));
                 (jobs.collect(), cells)
             }

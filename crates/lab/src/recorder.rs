@@ -1,7 +1,7 @@
 //! What one worker counts and records, and how the sampler reads it.
 //!
-//! Counters: atomics on the worker's own cache lines, written by the worker alone with a load and a
-//! store, read by anybody.
+//! Operations, bytes and errors: the counters of [`crate::operations`], one set for all workers of a
+//! workload. What is rare is in atomics of the worker's own cell, written by the worker alone.
 //!
 //! Latencies: the worker owns a histogram outright. When the sampler wants to see it, it raises an
 //! epoch; the worker notices at its next operation (one relaxed load of a line that is written ten
@@ -15,41 +15,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError, TryLockError};
 use std::time::{Duration, Instant};
 
 use crate::latency::{Hist, LONGEST, new_hist};
-
-/// Counters of one direction, written by one thread.
-#[derive(Debug, Default)]
-pub(crate) struct DirCount {
-    ops: AtomicU64,
-    bytes: AtomicU64,
-    errors: AtomicU64,
-}
-
-/// What the counters said at one moment.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Counts {
-    pub(crate) ops: u64,
-    pub(crate) bytes: u64,
-    pub(crate) errors: u64,
-}
-
-impl Counts {
-    pub(crate) fn plus(self, other: Self) -> Self {
-        Self {
-            ops: self.ops + other.ops,
-            bytes: self.bytes + other.bytes,
-            errors: self.errors + other.errors,
-        }
-    }
-
-    /// What came since `before`.
-    pub(crate) fn since(self, before: Self) -> Self {
-        Self {
-            ops: self.ops.saturating_sub(before.ops),
-            bytes: self.bytes.saturating_sub(before.bytes),
-            errors: self.errors.saturating_sub(before.errors),
-        }
-    }
-}
+use crate::operations::{Operations, Phase};
 
 /// What is told apart: read, write, trim, and flush as the fourth. Operations that are none of these
 /// count as the first.
@@ -72,7 +38,6 @@ const LATE: Duration = Duration::from_millis(1);
 #[derive(Default)]
 #[repr(align(128))]
 pub(crate) struct Cell {
-    dirs: [DirCount; DIRS],
     /// Latencies above [`LONGEST`].
     over: AtomicU64,
     /// I/Os that started late, and the longest that one did, in nanoseconds.
@@ -108,6 +73,19 @@ pub(crate) struct Epoch {
 }
 
 impl Epoch {
+    /// The phase that readers count by.
+    pub(crate) fn phase(&self) -> Phase {
+        self.phase_after(self.resets.load(Ordering::Relaxed))
+    }
+
+    fn phase_after(&self, resets: u32) -> Phase {
+        if resets == 0 || self.keep_counts {
+            Phase::First
+        } else {
+            Phase::AfterReset
+        }
+    }
+
     /// One whose [`reset`](Self::reset) drops latencies only. Counters go on: who asks for the reset
     /// remembers where they stood.
     pub(crate) fn keeping_counts() -> Self {
@@ -122,9 +100,9 @@ impl Epoch {
         self.number.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Asks every worker to begin again at its next operation: what it recorded is dropped, and its
-    /// counters go to zero with it unless they are kept. The worker does it itself, so that in the first
-    /// case both agree to the operation.
+    /// Asks every worker to begin again at its next operation: what it recorded is dropped, and unless
+    /// counters are kept it counts in the second [`Phase`] from there on. The worker does it itself, so
+    /// that in the first case both agree to the operation.
     pub(crate) fn reset(&self) {
         self.resets.fetch_add(1, Ordering::Relaxed);
         self.number.fetch_add(1, Ordering::Release);
@@ -132,21 +110,6 @@ impl Epoch {
 }
 
 impl Cell {
-    pub(crate) fn dir(&self, dir: usize) -> Counts {
-        self.dirs.get(dir).map_or_else(Counts::default, |d| Counts {
-            ops: d.ops.load(Ordering::Relaxed),
-            bytes: d.bytes.load(Ordering::Relaxed),
-            errors: d.errors.load(Ordering::Relaxed),
-        })
-    }
-
-    /// All data operations; flushes are left out.
-    pub(crate) fn counts(&self) -> Counts {
-        (0..SYNC)
-            .map(|d| self.dir(d))
-            .fold(Counts::default(), Counts::plus)
-    }
-
     /// Latencies that were longer than a minute and count as one.
     pub(crate) fn over(&self) -> u64 {
         self.over.load(Ordering::Relaxed)
@@ -190,6 +153,8 @@ impl Cell {
 /// The side of a worker that the worker itself holds.
 pub(crate) struct Recorder {
     cell: Arc<Cell>,
+    operations: Arc<Operations>,
+    phase: Phase,
     hists: Hists,
     epoch: Arc<Epoch>,
     seen: u32,
@@ -199,13 +164,18 @@ pub(crate) struct Recorder {
 
 impl Recorder {
     /// A recorder for the directions in `used`; with none it counts and records no latency.
-    pub(crate) fn new(epoch: &Arc<Epoch>, used: [bool; DIRS]) -> (Self, Arc<Cell>) {
-        Self::with_responses(epoch, used, [false; RESPONSES])
+    pub(crate) fn new(
+        epoch: &Arc<Epoch>,
+        operations: &Arc<Operations>,
+        used: [bool; DIRS],
+    ) -> (Self, Arc<Cell>) {
+        Self::with_responses(epoch, operations, used, [false; RESPONSES])
     }
 
     /// The same, with response times for these directions.
     pub(crate) fn with_responses(
         epoch: &Arc<Epoch>,
+        operations: &Arc<Operations>,
         used: [bool; DIRS],
         responses: [bool; RESPONSES],
     ) -> (Self, Arc<Cell>) {
@@ -216,12 +186,16 @@ impl Recorder {
         let used = both;
         let cell = Arc::new(Cell::default());
         cell.lock().spare = Some(hists(used));
+        let seen = epoch.number.load(Ordering::Acquire);
+        let resets = epoch.resets.load(Ordering::Relaxed);
         let recorder = Self {
             cell: Arc::clone(&cell),
+            operations: Arc::clone(operations),
+            phase: epoch.phase_after(resets),
             hists: hists(used),
             epoch: Arc::clone(epoch),
-            seen: epoch.number.load(Ordering::Acquire),
-            resets: epoch.resets.load(Ordering::Relaxed),
+            seen,
+            resets,
             since: Instant::now(),
         };
         (recorder, cell)
@@ -230,10 +204,7 @@ impl Recorder {
     /// Counts an operation that succeeded, and its latency if it was measured.
     #[inline]
     pub(crate) fn done(&mut self, dir: usize, bytes: u64, nanos: Option<u64>) {
-        if let Some(count) = self.cell.dirs.get(dir) {
-            bump(&count.ops, 1);
-            bump(&count.bytes, bytes);
-        }
+        self.operations.done(self.phase, dir, bytes);
         match nanos {
             Some(nanos) => self.latency(dir, nanos),
             None => self.look(),
@@ -293,9 +264,7 @@ impl Recorder {
             let (errno, text) = what();
             (errno, Arc::from(text))
         });
-        if let Some(count) = self.cell.dirs.get(dir) {
-            bump(&count.errors, 1);
-        }
+        self.operations.failed(self.phase, dir);
     }
 
     #[cold]
@@ -314,13 +283,7 @@ impl Recorder {
         for hist in self.hists.iter_mut().flatten() {
             hist.reset();
         }
-        if !self.epoch.keep_counts {
-            for count in &self.cell.dirs {
-                count.ops.store(0, Ordering::Relaxed);
-                count.bytes.store(0, Ordering::Relaxed);
-                count.errors.store(0, Ordering::Relaxed);
-            }
-        }
+        self.phase = self.epoch.phase_after(self.resets);
         self.cell.over.store(0, Ordering::Relaxed);
         for late in &self.cell.late {
             late.store(0, Ordering::Relaxed);
@@ -382,12 +345,14 @@ fn bump(counter: &AtomicU64, by: u64) {
 mod tests {
     use super::*;
     use crate::latency;
+    use crate::operations::Counts;
     use std::thread;
 
     #[test]
     fn nothing_recorded_is_lost_however_often_the_reader_looks() {
         let epoch = Arc::new(Epoch::default());
-        let (mut recorder, cell) = Recorder::new(&epoch, [true, true, false, false]);
+        let operations = Arc::new(Operations::new(2));
+        let (mut recorder, cell) = Recorder::new(&epoch, &operations, [true, true, false, false]);
         let n = 200_000;
         let worker = thread::spawn(move || {
             for i in 0..n {
@@ -406,9 +371,9 @@ mod tests {
         worker.join().unwrap();
         look();
         assert_eq!(total[0].len() + total[1].len(), n);
-        assert_eq!(total[1].len(), cell.dir(1).ops);
+        assert_eq!(total[1].len(), operations.dir(Phase::First, 1).ops);
         assert_eq!(
-            cell.counts(),
+            operations.data(epoch.phase()),
             Counts {
                 ops: n,
                 bytes: 10 * n,
@@ -420,7 +385,8 @@ mod tests {
     #[test]
     fn a_reader_that_never_looks_costs_no_record() {
         let epoch = Arc::new(Epoch::default());
-        let (mut recorder, cell) = Recorder::new(&epoch, [true, false, false, false]);
+        let operations = Arc::new(Operations::new(2));
+        let (mut recorder, cell) = Recorder::new(&epoch, &operations, [true, false, false, false]);
         for i in 0..10 {
             epoch.hand_over();
             recorder.done(0, 1, Some(i + 1));
@@ -434,7 +400,8 @@ mod tests {
     #[test]
     fn after_a_reset_counters_and_latencies_agree() {
         let epoch = Arc::new(Epoch::default());
-        let (mut recorder, cell) = Recorder::new(&epoch, [false, true, false, true]);
+        let operations = Arc::new(Operations::new(2));
+        let (mut recorder, cell) = Recorder::new(&epoch, &operations, [false, true, false, true]);
         for _ in 0..5 {
             recorder.done(1, 8, Some(3));
         }
@@ -452,21 +419,22 @@ mod tests {
         cell.collect(|dir, hist| n[dir] = hist.len());
         assert_eq!(n, [0, 7, 0, 1]);
         assert_eq!(
-            cell.counts(),
+            operations.data(epoch.phase()),
             Counts {
                 ops: 7,
                 bytes: 56,
                 errors: 0
             }
         );
-        assert_eq!(cell.dir(SYNC).ops, 1);
+        assert_eq!(operations.dir(epoch.phase(), SYNC).ops, 1);
     }
 
     #[test]
     fn a_reset_may_keep_the_counters_and_never_shows_older_latencies() {
         let epoch = Arc::new(Epoch::keeping_counts());
-        let (mut busy, seen) = Recorder::new(&epoch, [true, false, false, false]);
-        let (mut idle, rest) = Recorder::new(&epoch, [true, false, false, false]);
+        let operations = Arc::new(Operations::new(2));
+        let (mut busy, seen) = Recorder::new(&epoch, &operations, [true, false, false, false]);
+        let (mut idle, rest) = Recorder::new(&epoch, &operations, [true, false, false, false]);
         for _ in 0..5 {
             busy.done(0, 1, Some(1));
             idle.done(0, 1, Some(1));
@@ -481,19 +449,20 @@ mod tests {
             cell.collect(|_, hist| n += hist.len());
         }
         assert_eq!(n, 2, "the first operation after the reset tells of it");
-        assert_eq!((seen.counts().ops, rest.counts().ops), (8, 5));
+        assert_eq!(operations.data(epoch.phase()).ops, 13);
     }
 
     #[test]
     fn what_is_longer_than_a_minute_is_counted_apart() {
         let epoch = Arc::new(Epoch::default());
-        let (mut recorder, cell) = Recorder::new(&epoch, [true, false, false, false]);
+        let operations = Arc::new(Operations::new(2));
+        let (mut recorder, cell) = Recorder::new(&epoch, &operations, [true, false, false, false]);
         recorder.done(0, 1, Some(LONGEST * 2));
         recorder.failed(0, || (5, "it broke".to_owned()));
         drop(recorder);
         assert_eq!(cell.over(), 1);
         assert_eq!(
-            cell.dir(0),
+            operations.dir(Phase::First, 0),
             Counts {
                 ops: 1,
                 bytes: 1,

@@ -9,8 +9,8 @@ use crate::auto::{self, Auto, AutoPlan, Next, Seen};
 use crate::compare::{Counted, Share, Slices, Subject};
 use crate::latency::{self, Hist, new_hist};
 use crate::look::Look;
+use crate::operations::Counts;
 use crate::policy::{Policies, Switch};
-use crate::recorder::Counts;
 use crate::sample::{AutoSample, Comparison, ExtentSample, FlagSample, Sample, WorkloadSample};
 use crate::shared::Shared;
 

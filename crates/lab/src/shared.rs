@@ -10,8 +10,9 @@ use cairn_extents::ExtentCache;
 use crate::engine::run::Stop;
 use crate::files::AnyFile;
 use crate::latency::{self, Hist};
+use crate::operations::{Counts, Operations, Phase};
 use crate::policy::Mechanism;
-use crate::recorder::{Cell, Counts, DIRS, Epoch};
+use crate::recorder::{Cell, DIRS, Epoch};
 use crate::sample::Unit;
 use crate::tasks::Buffers;
 
@@ -38,6 +39,8 @@ pub(crate) struct Workload {
     pub(crate) workers: usize,
     /// What it makes use of.
     pub(crate) uses: Vec<Mechanism>,
+    /// What all its workers have done, over all starts.
+    pub(crate) operations: Arc<Operations>,
     warmup: Duration,
     runtime: Option<Duration>,
     /// Workers that have not ended.
@@ -59,8 +62,6 @@ struct Live {
     ran: Duration,
     /// The first operation that failed, of workers that have ended.
     first_error: Option<Arc<str>>,
-    /// What workers counted that have ended since.
-    retired: Counts,
     /// What they recorded and nobody read yet.
     left: Option<Box<Hist>>,
 }
@@ -80,6 +81,7 @@ impl Workload {
             unit,
             workers,
             uses: Vec::new(),
+            operations: Arc::new(Operations::new(workers)),
             warmup,
             runtime,
             alive: AtomicUsize::new(0),
@@ -93,9 +95,7 @@ impl Workload {
         if let Some(left) = live.left.take() {
             each(&left);
         }
-        let mut sum = live.retired;
         for cell in &live.cells {
-            sum = sum.plus(cell.counts());
             cell.collect(|dir, hist| {
                 // Response times are another measure of the same operations.
                 if dir < DIRS {
@@ -103,7 +103,7 @@ impl Workload {
                 }
             });
         }
-        sum
+        self.operations.data(Phase::First)
     }
 
     /// Takes in the workers of a start. The time that it is to run begins after the warm-up, as with
@@ -173,7 +173,6 @@ impl Workload {
             .take()
             .unwrap_or_else(|| Box::new(latency::new_hist()));
         for cell in cells {
-            live.retired = live.retired.plus(cell.counts());
             if live.first_error.is_none() {
                 live.first_error = cell.first_error().map(|(_, what)| what);
             }
@@ -217,8 +216,13 @@ impl Shared {
         cache: ExtentCache,
         buffers: Option<Buffers>,
         first_file: Option<Arc<AnyFile>>,
-        workloads: Vec<Workload>,
+        mut workloads: Vec<Workload>,
     ) -> Self {
+        // A slot belongs to a thread of the process, so each workload needs as many as all have.
+        let threads = workloads.iter().map(|w| w.workers).sum();
+        for workload in &mut workloads {
+            workload.operations = Arc::new(Operations::new(threads));
+        }
         Self {
             stack,
             cache,

@@ -10,6 +10,7 @@ use cairn_flags::{Probe, SetPolicy};
 
 use crate::engine::run::Stop;
 use crate::files::{FileTask, Work};
+use crate::operations::Operations;
 use crate::pattern::{DIR_INO, Pattern};
 use crate::recorder::{Cell, DIRS, Epoch, Recorder};
 use crate::switches::Switches;
@@ -95,13 +96,17 @@ pub(crate) enum Task {
 
 impl Tasks {
     /// Fresh tasks, and the cells they count in. Cells of shared recorders come last.
-    pub(crate) fn start(&self, epoch: &Arc<Epoch>) -> (Vec<Task>, Vec<Arc<Cell>>) {
+    pub(crate) fn start(
+        &self,
+        epoch: &Arc<Epoch>,
+        operations: &Arc<Operations>,
+    ) -> (Vec<Task>, Vec<Arc<Cell>>) {
         let latencies = [true, false, false, false];
         let mut cells = Vec::new();
         let pool: Option<Pool> = (self.count > RECORDERS).then(|| {
             (0..RECORDERS)
                 .map(|_| {
-                    let (recorder, cell) = Recorder::new(epoch, latencies);
+                    let (recorder, cell) = Recorder::new(epoch, operations, latencies);
                     cells.push(cell);
                     Mutex::new(recorder)
                 })
@@ -114,7 +119,7 @@ impl Tasks {
         };
         let mut tasks = Vec::with_capacity(self.count);
         for number in 0..self.count {
-            let (recorder, cell) = Recorder::new(epoch, own);
+            let (recorder, cell) = Recorder::new(epoch, operations, own);
             cells.push(cell);
             tasks.push(self.task(number, recorder, pool.clone()));
         }

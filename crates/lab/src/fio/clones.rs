@@ -23,6 +23,7 @@ use crate::engine::target::Target;
 use crate::engine::verify::{self, Written};
 use crate::file::Fresh;
 use crate::fio_error::FioError;
+use crate::operations::Operations;
 use crate::recorder::{Cell, DIRS, Epoch, RESPONSES, Recorder, SYNC};
 
 /// Most threads a run may have.
@@ -458,7 +459,11 @@ fn go_on(mask: ErrorMask) -> [bool; DIRS] {
 
 impl CloneSpec {
     /// Workers with their cells; the first of them ends the job with its last flush.
-    pub(crate) fn workers(&self, epoch: &Arc<Epoch>) -> Vec<(Worker, Arc<Cell>)> {
+    pub(crate) fn workers(
+        &self,
+        epoch: &Arc<Epoch>,
+        operations: &Arc<Operations>,
+    ) -> Vec<(Worker, Arc<Cell>)> {
         let seed = self.params.seed;
         let sequence = || {
             let steps = match &self.trace {
@@ -487,7 +492,8 @@ impl CloneSpec {
             .drain(..)
             .enumerate()
             .map(|(lane, source)| {
-                let (recorder, cell) = Recorder::with_responses(epoch, self.used, responses);
+                let (recorder, cell) =
+                    Recorder::with_responses(epoch, operations, self.used, responses);
                 let seed = mix(seed, lane as u64, 3);
                 let worker = Worker {
                     source,

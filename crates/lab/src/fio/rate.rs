@@ -6,7 +6,7 @@ use cairn_fio::job::{Ddir, Job, Pace};
 use cairn_fio::output::Json;
 
 use crate::latency::{self, Hist};
-use crate::recorder::Counts;
+use crate::operations::Counts;
 
 /// Whether a least rate is set.
 pub(crate) fn has_floor(pace: &Pace) -> bool {

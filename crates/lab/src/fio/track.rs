@@ -15,7 +15,8 @@ use super::usage;
 use crate::engine::logger::Written;
 use crate::engine::run::Stop;
 use crate::latency::{self, Hist, new_hist};
-use crate::recorder::{Cell, Counts, DIRS, Epoch, KEPT, RESPONSES, SYNC};
+use crate::operations::{Counts, Operations};
+use crate::recorder::{Cell, DIRS, Epoch, KEPT, RESPONSES, SYNC};
 
 /// Errno of a job that was too slow.
 const EIO: i32 = 5;
@@ -46,6 +47,7 @@ pub(crate) struct Track {
     pub(crate) state: State,
     pub(crate) epoch: Arc<Epoch>,
     pub(crate) stop: Arc<Stop>,
+    pub(crate) operations: Arc<Operations>,
     pub(crate) cells: Vec<Arc<Cell>>,
     /// Threads that have not ended.
     pub(crate) open: usize,
@@ -93,12 +95,14 @@ pub(crate) struct End {
 }
 
 impl Track {
-    pub(crate) fn new(spec: CloneSpec) -> Self {
+    /// Of a process with so many threads that work.
+    pub(crate) fn new(spec: CloneSpec, threads: usize) -> Self {
         Self {
             spec,
             state: State::Waiting,
             epoch: Arc::new(Epoch::default()),
             stop: Arc::new(Stop::default()),
+            operations: Arc::new(Operations::new(threads)),
             cells: Vec::new(),
             open: 0,
             began: None,
@@ -291,10 +295,7 @@ impl Track {
 
     /// What all its threads counted in a direction.
     pub(crate) fn counts(&self, dir: usize) -> Counts {
-        self.cells
-            .iter()
-            .map(|cell| cell.dir(dir))
-            .fold(Counts::default(), Counts::plus)
+        self.operations.dir(self.epoch.phase(), dir)
     }
 
     /// Errno of the first I/O that failed, whether it ended the job or not, and the I/O in words.

@@ -17,6 +17,10 @@ use crate::{
     forward,
 };
 
+cairn_percpu::counter_group! {
+    struct Counts { delayed, asked_ns, achieved_ns }
+}
+
 /// How the times of requests are spread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
@@ -93,9 +97,7 @@ pub struct Delay {
     dist: Distribution,
     seed: u64,
     requests: AtomicU64,
-    delayed: AtomicU64,
-    asked_ns: AtomicU64,
-    achieved_ns: AtomicU64,
+    counts: Counts,
     id: Option<Box<str>>,
 }
 
@@ -117,9 +119,7 @@ impl Delay {
             dist: Distribution::TwoPoint,
             seed: 0,
             requests: AtomicU64::new(0),
-            delayed: AtomicU64::new(0),
-            asked_ns: AtomicU64::new(0),
-            achieved_ns: AtomicU64::new(0),
+            counts: Counts::new(),
             id: None,
         }
     }
@@ -190,9 +190,9 @@ impl Delay {
             return;
         }
         let took = wait(Duration::from_nanos(ns));
-        self.delayed.fetch_add(1, Ordering::Relaxed);
-        self.asked_ns.fetch_add(ns, Ordering::Relaxed);
-        self.achieved_ns.fetch_add(took, Ordering::Relaxed);
+        self.counts.delayed().inc();
+        self.counts.asked_ns().add(ns);
+        self.counts.achieved_ns().add(took);
     }
 }
 
@@ -277,9 +277,9 @@ impl BlockDevice for Delay {
 
     fn stats(&self) -> Stats {
         Stats::new()
-            .count("delayed", self.delayed.load(Ordering::Relaxed))
-            .nanos("delay_asked", self.asked_ns.load(Ordering::Relaxed))
-            .nanos("delay_achieved", self.achieved_ns.load(Ordering::Relaxed))
+            .count("delayed", self.counts.delayed().sum())
+            .nanos("delay_asked", self.counts.asked_ns().sum())
+            .nanos("delay_achieved", self.counts.achieved_ns().sum())
     }
 
     fn ends(&self) -> &'static [(Caps, &'static str)] {

@@ -5,7 +5,6 @@ use std::fs::File;
 use std::io::{self, BufWriter, IoSlice, IoSliceMut, Write};
 use std::ops::{ControlFlow, Range};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
@@ -13,6 +12,10 @@ use crate::{
     BlockDevice, BuildError, Caps, Device, Extent, Node, Op, Param, ParamKind, Registry, ReqFlags,
     Result, Shape, Site, Stats, check, forward,
 };
+
+cairn_percpu::counter_group! {
+    struct Counts { lines, lost }
+}
 
 /// Forms of a log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -47,8 +50,7 @@ pub struct Log {
     format: LogFormat,
     path: PathBuf,
     start: Instant,
-    lines: AtomicU64,
-    lost: AtomicU64,
+    counts: Counts,
     id: Option<Box<str>>,
 }
 
@@ -75,8 +77,7 @@ impl Log {
             format,
             path: PathBuf::new(),
             start: Instant::now(),
-            lines: AtomicU64::new(0),
-            lost: AtomicU64::new(0),
+            counts: Counts::new(),
             id: None,
         };
         if format == LogFormat::Iolog3 {
@@ -92,9 +93,9 @@ impl Log {
     fn line(&self, text: Arguments<'_>) {
         let mut out = self.out.lock().unwrap_or_else(PoisonError::into_inner);
         match out.write_fmt(text) {
-            Ok(()) => self.lines.fetch_add(1, Ordering::Relaxed),
-            Err(_) => self.lost.fetch_add(1, Ordering::Relaxed),
-        };
+            Ok(()) => self.counts.lines().inc(),
+            Err(_) => self.counts.lost().inc(),
+        }
     }
 
     fn around<R>(
@@ -262,8 +263,8 @@ impl BlockDevice for Log {
 
     fn stats(&self) -> Stats {
         Stats::new()
-            .count("lines", self.lines.load(Ordering::Relaxed))
-            .count("lost_lines", self.lost.load(Ordering::Relaxed))
+            .count("lines", self.counts.lines().sum())
+            .count("lost_lines", self.counts.lost().sum())
     }
 
     fn ends(&self) -> &'static [(Caps, &'static str)] {

@@ -3,7 +3,7 @@
 use std::io::{self, IoSlice, IoSliceMut};
 use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::iov::{scatter, us};
 use crate::range_lock::RangeLocks;
@@ -11,6 +11,10 @@ use crate::{
     BlockDevice, Caps, Device, DeviceInfo, Error, Extent, Node, Op, Param, ParamKind, Registry,
     ReqFlags, Result, Shape, Stats, check,
 };
+
+cairn_percpu::counter_group! {
+    struct Counts { failed_over, differed }
+}
 
 /// Which of the devices a [`Mirror`] reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -33,8 +37,7 @@ pub struct Mirror {
     /// Two writes that overlap must reach all devices in one order, or these would differ for ever.
     locks: RangeLocks,
     turn: AtomicUsize,
-    failed_over: AtomicU64,
-    differed: AtomicU64,
+    counts: Counts,
     id: Option<Box<str>>,
 }
 
@@ -51,8 +54,7 @@ impl Mirror {
             read,
             locks: RangeLocks::new(),
             turn: AtomicUsize::new(0),
-            failed_over: AtomicU64::new(0),
-            differed: AtomicU64::new(0),
+            counts: Counts::new(),
             id: None,
         }
     }
@@ -77,7 +79,7 @@ impl Mirror {
             result = child.read_vectored_at(bufs, off, flags);
             match &result {
                 Err(Error::Io { .. } | Error::Injected { .. } | Error::Poisoned { .. }) => {
-                    self.failed_over.fetch_add(1, Ordering::Relaxed);
+                    self.counts.failed_over().inc();
                 }
                 _ => break,
             }
@@ -94,7 +96,7 @@ impl Mirror {
             match child.read_vectored_at(&mut [IoSliceMut::new(&mut copy)], off, flags) {
                 Ok(()) => copies.push(copy),
                 Err(e) => {
-                    self.failed_over.fetch_add(1, Ordering::Relaxed);
+                    self.counts.failed_over().inc();
                     failure = Some(e);
                 }
             }
@@ -108,7 +110,7 @@ impl Mirror {
         };
         let agree = votes(best);
         if agree < copies.len() {
-            self.differed.fetch_add(1, Ordering::Relaxed);
+            self.counts.differed().inc();
             if agree * 2 <= self.children.len() {
                 let other = copies.iter().find(|c| *c != best);
                 let at = other
@@ -212,8 +214,8 @@ impl BlockDevice for Mirror {
 
     fn stats(&self) -> Stats {
         Stats::new()
-            .count("failed_over", self.failed_over.load(Ordering::Relaxed))
-            .count("differed", self.differed.load(Ordering::Relaxed))
+            .count("failed_over", self.counts.failed_over().sum())
+            .count("differed", self.counts.differed().sum())
     }
 
     fn ends(&self) -> &'static [(Caps, &'static str)] {

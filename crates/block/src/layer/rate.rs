@@ -16,6 +16,10 @@ use crate::{
     check, forward,
 };
 
+cairn_percpu::counter_group! {
+    struct Counts { held, held_ns }
+}
+
 /// Limits of a [`Rate`]; `None` is no limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct RateLimits {
@@ -73,8 +77,7 @@ pub struct Rate {
     limits: RateLimits,
     start: Instant,
     buckets: [Bucket; 6],
-    held: AtomicU64,
-    held_ns: AtomicU64,
+    counts: Counts,
     id: Option<Box<str>>,
 }
 
@@ -94,8 +97,7 @@ impl Rate {
                 limits.write_bw,
             ]
             .map(Bucket::new),
-            held: AtomicU64::new(0),
-            held_ns: AtomicU64::new(0),
+            counts: Counts::new(),
             id: None,
         }
     }
@@ -118,9 +120,9 @@ impl Rate {
             .max()
             .unwrap_or(0);
         if longest > 0 {
-            self.held.fetch_add(1, Ordering::Relaxed);
+            self.counts.held().inc();
             let took = wait(Duration::from_nanos(longest));
-            self.held_ns.fetch_add(took, Ordering::Relaxed);
+            self.counts.held_ns().add(took);
         }
     }
 }
@@ -155,8 +157,8 @@ impl BlockDevice for Rate {
 
     fn stats(&self) -> Stats {
         Stats::new()
-            .count("held", self.held.load(Ordering::Relaxed))
-            .nanos("held_time", self.held_ns.load(Ordering::Relaxed))
+            .count("held", self.counts.held().sum())
+            .nanos("held_time", self.counts.held_ns().sum())
     }
 
     fn ends(&self) -> &'static [(Caps, &'static str)] {

@@ -3,7 +3,6 @@
 use std::io::{IoSlice, IoSliceMut};
 use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use crate::spec::units::print_time;
@@ -12,14 +11,17 @@ use crate::{
     Shape, Stats, forward,
 };
 
+cairn_percpu::counter_group! {
+    struct Counts { retries, given_up }
+}
+
 /// A layer that tries a failed request again. Only I/O errors are, and injected faults that do not say
 /// that they come once: a refusal would be the same again.
 pub struct Retry {
     below: Device,
     max: u32,
     backoff: Duration,
-    retries: AtomicU64,
-    given_up: AtomicU64,
+    counts: Counts,
     id: Option<Box<str>>,
 }
 
@@ -30,8 +32,7 @@ impl Retry {
             below,
             max,
             backoff,
-            retries: AtomicU64::new(0),
-            given_up: AtomicU64::new(0),
+            counts: Counts::new(),
             id: None,
         }
     }
@@ -51,11 +52,11 @@ impl Retry {
                 return Err(e);
             }
             if left == 0 {
-                self.given_up.fetch_add(1, Ordering::Relaxed);
+                self.counts.given_up().inc();
                 return Err(e);
             }
             left -= 1;
-            self.retries.fetch_add(1, Ordering::Relaxed);
+            self.counts.retries().inc();
             if !wait.is_zero() {
                 std::thread::sleep(wait);
                 wait = wait.saturating_mul(2).min(Duration::from_secs(10));
@@ -117,8 +118,8 @@ impl BlockDevice for Retry {
 
     fn stats(&self) -> Stats {
         Stats::new()
-            .count("retries", self.retries.load(Ordering::Relaxed))
-            .count("given_up", self.given_up.load(Ordering::Relaxed))
+            .count("retries", self.counts.retries().sum())
+            .count("given_up", self.counts.given_up().sum())
     }
 
     fn ends(&self) -> &'static [(Caps, &'static str)] {

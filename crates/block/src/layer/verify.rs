@@ -14,6 +14,10 @@ use crate::{
     Registry, ReqFlags, Result, Shape, Stats, check, forward,
 };
 
+cairn_percpu::counter_group! {
+    struct Counts { checked, wrong }
+}
+
 const BLOCK: u64 = 4096;
 /// Blocks whose checksums are allocated together.
 const CHUNK: u64 = 1 << 12;
@@ -48,8 +52,7 @@ pub struct Verify {
     table: Vec<OnceLock<Box<[AtomicU64]>>>,
     /// Checksums and bytes change together.
     locks: RangeLocks,
-    checked: AtomicU64,
-    wrong: AtomicU64,
+    counts: Counts,
     id: Option<Box<str>>,
 }
 
@@ -69,8 +72,7 @@ impl Verify {
             block,
             table: (0..chunks).map(|_| OnceLock::new()).collect(),
             locks: RangeLocks::new(),
-            checked: AtomicU64::new(0),
-            wrong: AtomicU64::new(0),
+            counts: Counts::new(),
             id: None,
         }
     }
@@ -115,10 +117,10 @@ impl Verify {
             if known.generation == 0 {
                 continue;
             }
-            self.checked.fetch_add(1, Ordering::Relaxed);
+            self.counts.checked().inc();
             let sum = crc32c(data);
             if sum != known.sum {
-                self.wrong.fetch_add(1, Ordering::Relaxed);
+                self.counts.wrong().inc();
                 return Err(Error::io(
                     number * self.block,
                     io::Error::other(format!(
@@ -252,8 +254,8 @@ impl BlockDevice for Verify {
 
     fn stats(&self) -> Stats {
         Stats::new()
-            .count("checked", self.checked.load(Ordering::Relaxed))
-            .count("wrong", self.wrong.load(Ordering::Relaxed))
+            .count("checked", self.counts.checked().sum())
+            .count("wrong", self.counts.wrong().sum())
     }
 
     fn ends(&self) -> &'static [(Caps, &'static str)] {

@@ -24,10 +24,10 @@ step() { # name command...
   fi
 }
 
-# Optimised across crates, the models would take longer to build than to run.
+# Optimised across crates, the models and the program would take longer to build than to run here.
+quick_release() { CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16 "$@"; }
 loom() {
-  CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16 \
-    RUSTFLAGS="--cfg loom" cargo test --release --target-dir "${CARGO_TARGET_DIR:-target}/loom" \
+  RUSTFLAGS="--cfg loom" quick_release cargo test --release --target-dir "${CARGO_TARGET_DIR:-target}/loom" \
     -p cairn-flags -p cairn-percpu -p cairn-extents loom
 }
 docs() { RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --all-features --locked; }
@@ -42,7 +42,7 @@ step "clippy" cargo clippy --workspace --all-targets --all-features --locked -- 
 step "tests" cargo test --workspace --locked -- --nocapture --test-threads 2
 step "docs" docs
 step "loom models" loom
-step "install" cargo install --quiet --locked --path apps/cairn --root "${CARGO_TARGET_DIR:-target}/install"
+step "install" quick_release cargo install --quiet --locked --path apps/cairn --root "${CARGO_TARGET_DIR:-target}/install"
 cairn=${CARGO_TARGET_DIR:-$PWD/target}/install/bin/cairn
 step "commands" bash ci/smoke.sh "$cairn"
 step "nbd" bash ci/nbd.sh "$cairn"

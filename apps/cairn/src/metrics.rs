@@ -285,6 +285,7 @@ fn counters(out: &mut String, sample: &Sample) {
         ("hits", e.hits),
         ("misses", e.misses),
         ("objects", e.objects),
+        ("reclaimable", e.reclaimable),
     ];
     let mut view = |name: &str, help: &str, of: fn(CounterView) -> i64| {
         let mut family = Family::new(out, name, "gauge", help);
@@ -305,6 +306,25 @@ fn counters(out: &mut String, sample: &Sample) {
         "Most that the two can differ by.",
         |v| i64::try_from(v.bound).unwrap_or(i64::MAX),
     );
+    for (name, help, n) in [
+        (
+            "cairn_extent_cache_scans",
+            "Scans of the extent cache's shrinker.",
+            e.shrinks.scans,
+        ),
+        (
+            "cairn_extent_cache_scanned",
+            "Entries that they visited.",
+            e.shrinks.scanned,
+        ),
+        (
+            "cairn_extent_cache_reclaimed",
+            "Entries that they reclaimed.",
+            e.shrinks.reclaimed,
+        ),
+    ] {
+        Family::new(out, name, "counter", help).add("_total", &[], n);
+    }
     let f = &sample.flags;
     if f.probe {
         for (name, help, n) in [

@@ -111,6 +111,10 @@ impl<'a> Table<'a> {
         self.lines.next().map(fields)
     }
 
+    fn has(&self, name: &str) -> bool {
+        self.names.iter().any(|n| n == name)
+    }
+
     /// The field of a row in the column of this name.
     fn get<'r>(&self, row: &'r [String], name: &str) -> anyhow::Result<&'r str> {
         let at = self.names.iter().position(|n| n == name);
@@ -176,6 +180,8 @@ fn samples(
         let (ops, bytes) = (whole("ops")?, whole("bytes")?);
         let sum = sums.entry(name.clone()).or_default();
         *sum = (sum.0 + ops, sum.1 + bytes);
+        let earlier = samples.iter().rev().nth(1);
+        let before = earlier.map_or(0, |s| s.extents.shrinks.reclaimed);
         let Some(sample) = samples.last_mut() else {
             continue;
         };
@@ -220,6 +226,12 @@ fn samples(
         sample.extents.hits = view(hits, off);
         sample.extents.misses = view(misses, 0);
         sample.flags.avoided = whole("avoided_rmw")?;
+        // Runs of before these were counted have no such columns.
+        if table.has("reclaimed") {
+            let shrinks = &mut sample.extents.shrinks;
+            (shrinks.scans, shrinks.reclaimed) = (whole("shrink_scans")?, whole("reclaimed")?);
+            shrinks.reclaimed_per_s = shrinks.reclaimed.saturating_sub(before) as f64 / seconds;
+        }
     }
     Ok(samples.into_iter().map(Arc::new).collect())
 }

@@ -220,6 +220,11 @@ impl ExtentCache {
         self.group.arena.flush();
     }
 
+    /// What the shrinker did so far.
+    pub fn averages(&self) -> Averages {
+        *self.group.averages()
+    }
+
     /// The statistics at this moment.
     pub fn info(&self) -> Info {
         let maps = self.group.list().maps();
@@ -234,7 +239,7 @@ impl ExtentCache {
                 });
             }
         }
-        let averages = *self.group.averages();
+        let averages = self.averages();
         self.group
             .counters
             .info(maps.len() as u64, averages, largest)

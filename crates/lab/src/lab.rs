@@ -21,6 +21,7 @@ use crate::sample::Sample;
 use crate::sampler::{CHANNEL, Command, Sampler};
 use crate::scenario::Scenario;
 use crate::shared::Shared;
+use crate::shrinker::Shrink;
 use crate::summary::{Ending, PolicySummary, Summary};
 
 /// How long the lab waits for workers that were told to stop: far longer than any operation on a
@@ -264,6 +265,12 @@ impl Lab {
     /// Ends the interleaved comparison; the policy stays as it stands.
     pub fn stop_auto(&self) {
         let _ = self.commands.send(Command::Auto(None));
+    }
+
+    /// Shrinks the extent status cache once, as memory pressure does: every entry that the shrinker may take
+    /// is scanned, and those that were not looked up since the scan before are reclaimed.
+    pub fn shrink(&self) -> Shrink {
+        self.shared.shrinker.shrink()
     }
 
     /// Begins all statistics again, with the next sample.

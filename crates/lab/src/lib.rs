@@ -31,6 +31,7 @@ mod sample;
 mod sampler;
 mod scenario;
 mod shared;
+mod shrinker;
 mod slots;
 mod stats;
 mod student;
@@ -59,7 +60,8 @@ pub use report::{ReportError, RunComparison, RunDir, compare_runs};
 pub use rundir::RunWriter;
 pub use sample::*;
 pub use scenario::{FioSource, PresetInfo, Scenario, ScenarioError, WorkloadKind, WorkloadSpec};
+pub use shrinker::Shrink;
 pub use summary::{
-    CounterSummary, FlagSummary, LatencySummary, PolicySummary, SUMMARY_SCHEMA_VERSION, Summary,
-    WorkloadSummary,
+    CounterSummary, FlagSummary, LatencySummary, PolicySummary, SUMMARY_SCHEMA_VERSION,
+    ShrinkSummary, Summary, WorkloadSummary,
 };

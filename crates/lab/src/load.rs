@@ -23,6 +23,7 @@ use crate::registry::{BACKENDS, BATCHES, Registry, builtin_policies};
 use crate::sample::Unit;
 use crate::scenario::{FioSource, Scenario, WorkloadKind, WorkloadSpec};
 use crate::shared::{Shared, Workload};
+use crate::shrinker::LIMITS;
 use crate::switches::Switches;
 use crate::tasks::{Buffers, Files, Task, Tasks};
 
@@ -137,11 +138,13 @@ pub(crate) fn build(
         workloads.push(workload);
     }
     let policies = policies(registry, &cache, &switches, buffers.as_ref());
+    let shrinker = switches.shrinker(&cache);
     let first_file = ground.files().first().map(|(_, file)| Arc::clone(file));
     Ok(Built {
         shared: Shared::new(
             ground.stack().clone(),
             cache,
+            shrinker,
             buffers,
             first_file,
             workloads,
@@ -315,7 +318,8 @@ pub(crate) fn policies(
     let lookups = Arc::clone(switches);
     let batch = cache.clone();
     let backend = cache.clone();
-    let hooks: [Apply; 5] = [
+    let shrinker = switches.shrinker(cache);
+    let hooks: [Apply; 6] = [
         Arc::new(move |arm| {
             if let Some(buffers) = &flags {
                 buffers.set_policy(match arm {
@@ -340,6 +344,11 @@ pub(crate) fn policies(
         Arc::new(move |arm| {
             if let Some(kind) = BACKENDS.get(arm) {
                 backend.set_counter_backend(*kind);
+            }
+        }),
+        Arc::new(move |arm| {
+            if let Some(limit) = LIMITS.get(arm) {
+                shrinker.set_limit(*limit);
             }
         }),
     ];

@@ -10,10 +10,11 @@ use crate::files::AnyFile;
 use crate::pattern::DIRTIES;
 use crate::sample::{
     BitSample, BufferSample, Cell, CellStatus, CounterView, ExtentSample, FlagSample, HeadSample,
-    LayerSample, SlotSample, Strip, Unit, WorkloadSample,
+    LayerSample, ShrinkSample, SlotSample, Strip, Unit, WorkloadSample,
 };
 use crate::sampler::Rates;
 use crate::shared::Shared;
+use crate::shrinker::Shrink;
 use crate::slots::Slots;
 
 /// Bits that a dirty call sets as the policy says.
@@ -43,6 +44,7 @@ pub(crate) struct Look {
     base: Base,
     before: (i64, i64),
     slots: Slots,
+    shrunk: Shrink,
     strip: Option<Strip>,
     strip_age: u32,
     names: Vec<(Arc<str>, Device)>,
@@ -52,6 +54,7 @@ pub(crate) struct Look {
 struct Base {
     hits: i64,
     misses: i64,
+    shrunk: Shrink,
     flags: Vec<BitCount>,
 }
 
@@ -68,6 +71,7 @@ impl Look {
             base: Base::default(),
             before: (0, 0),
             slots: Slots::new(),
+            shrunk: Shrink::default(),
             strip: None,
             strip_age: 0,
             names,
@@ -84,6 +88,7 @@ impl Look {
         self.base = Base {
             hits,
             misses,
+            shrunk: shared.shrinker.done().sum,
             flags: if self.probe {
                 CountingProbe::counts()
             } else {
@@ -110,25 +115,11 @@ impl Look {
                 facts: vec![w.about.to_string(), workers(w.workers)],
             });
         }
-        let looked = extents.hits.exact + extents.misses.exact;
         layers.push(LayerSample {
             name: Arc::from("extent cache"),
             per_s: Some(extents.hits_per_s + extents.misses_per_s),
             bytes_per_s: None,
-            facts: vec![
-                match extents.objects.exact {
-                    1 => "1 extent".to_owned(),
-                    n => format!("{n} extents"),
-                },
-                if looked > 0 {
-                    format!(
-                        "hit {:.1} %",
-                        100.0 * extents.hits.exact as f64 / looked as f64
-                    )
-                } else {
-                    "no look-ups".to_owned()
-                },
-            ],
+            facts: facts(&extents),
         });
         if shared.buffers.is_some() {
             layers.push(LayerSample {
@@ -273,8 +264,45 @@ impl Look {
             shared: report.mode == CounterMode::Shared,
             backend: report.backend.kind().name(),
             batch: report.batch,
+            shrinks: self.shrinks(shared, seconds),
             strip: self.strip.clone(),
         }
+    }
+
+    fn shrinks(&mut self, shared: &Shared, seconds: f64) -> ShrinkSample {
+        let done = shared.shrinker.done();
+        let before = std::mem::replace(&mut self.shrunk, done.sum);
+        let base = self.base.shrunk;
+        ShrinkSample {
+            limit: done.limit,
+            scans: done.sum.scans - base.scans,
+            scanned: done.sum.scanned - base.scanned,
+            reclaimed: done.sum.reclaimed - base.reclaimed,
+            reclaimed_per_s: (done.sum.reclaimed - before.reclaimed) as f64 / seconds,
+            longest_us: shared.cache.averages().max_scan_micros,
+            last: done.last.map(|(at, shrink)| (at.elapsed(), shrink)),
+        }
+    }
+}
+
+/// What the stack says of the extent cache.
+fn facts(extents: &ExtentSample) -> Vec<String> {
+    let held = match extents.objects.exact {
+        1 => "1 extent".to_owned(),
+        n => format!("{n} extents"),
+    };
+    let looked = extents.hits.exact + extents.misses.exact;
+    let hit = if looked > 0 {
+        format!(
+            "hit {:.1} %",
+            100.0 * extents.hits.exact as f64 / looked as f64
+        )
+    } else {
+        "no look-ups".to_owned()
+    };
+    match extents.shrinks.limit {
+        Some(limit) => vec![format!("{held}, limit {limit}"), hit],
+        None => vec![held, hit],
     }
 }
 

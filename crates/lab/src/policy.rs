@@ -59,7 +59,9 @@ impl Mechanism {
     pub(crate) fn of_policy(name: &str) -> Self {
         match name {
             "flag-set" => Self::BufferHeads,
-            "es-counters" | "extent-cache" | "batch" | "backend" => Self::ExtentCache,
+            "es-counters" | "extent-cache" | "batch" | "backend" | "extent-limit" => {
+                Self::ExtentCache
+            }
             _ => Self::BlockIo,
         }
     }

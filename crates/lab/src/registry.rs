@@ -173,7 +173,6 @@ fn engine_about(engine: IoEngine) -> &'static str {
     }
 }
 
-/// Batches that the policy `batch` steps through.
 /// The arms of the policy on the backend of the per-CPU counters.
 pub(crate) const BACKENDS: [BackendKind; 3] = [
     BackendKind::RseqCpu,
@@ -181,6 +180,7 @@ pub(crate) const BACKENDS: [BackendKind; 3] = [
     BackendKind::Striped,
 ];
 
+/// Batches that the policy `batch` steps through.
 pub(crate) const BATCHES: [u32; 4] = [32, 64, 128, 256];
 
 pub(crate) fn builtin_policies() -> Vec<PolicyInfo> {
@@ -220,11 +220,18 @@ pub(crate) fn builtin_policies() -> Vec<PolicyInfo> {
             "how the per-CPU counters find a slot: by CPU, by thread, or a few shared ones",
             "extent cache",
         ),
+        PolicyInfo::new(
+            "extent-limit",
+            'n',
+            &["none", "16384", "4096", "1024"],
+            "reclaimable entries above which the cache is shrunk, as memory pressure does it",
+            "extent cache",
+        ),
     ]
 }
 
 /// Arms that a lab starts with when the scenario does not say.
-pub(crate) const DEFAULT_ARMS: [usize; 5] = [1, 1, 1, 0, 0];
+pub(crate) const DEFAULT_ARMS: [usize; 6] = [1, 1, 1, 0, 0, 0];
 
 /// Why a policy was not added.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -293,6 +300,7 @@ impl Error for RegistryError {}
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::shrinker::LIMITS;
 
     #[test]
     fn built_in_policies_have_keys_and_names_of_their_own() {
@@ -312,9 +320,12 @@ mod tests {
                 "es-counters",
                 "extent-cache",
                 "batch",
-                "backend"
+                "backend",
+                "extent-limit"
             ]
         );
+        let limits = LIMITS.map(|l| l.map_or("none".to_owned(), |n| n.to_string()));
+        assert_eq!(all[5].arms, limits);
         assert_eq!(all[3].arms, BATCHES.map(|b| b.to_string()));
     }
 
@@ -351,11 +362,11 @@ mod tests {
             "key `c` is taken: flag-set of buffer cache has it, faults of my layer asks for it"
         );
         registry.register_policy(mine('f'), |_| {}).unwrap();
-        let error = registry.register_policy(mine('n'), |_| {}).unwrap_err();
+        let error = registry.register_policy(mine('v'), |_| {}).unwrap_err();
         assert!(matches!(error, RegistryError::NameTaken { .. }));
         let error = registry.register_policy(mine('q'), |_| {}).unwrap_err();
         assert!(error.to_string().contains("bcefmnpuv"));
-        let one = PolicyInfo::new("one", 'n', &["a"], "", "x");
+        let one = PolicyInfo::new("one", 'v', &["a"], "", "x");
         assert!(registry.register_policy(one, |_| {}).is_err());
     }
 }

@@ -83,7 +83,8 @@ impl RunWriter {
         Ok(Self {
             folder: Folder::create(path)?,
             policies: policies.list().to_vec(),
-            slices: "t,arm,op,ops,bytes,p50,p99,p999,hits,misses,exact,approx,avoided_rmw,settle\n"
+            slices: "t,arm,op,ops,bytes,p50,p99,p999,hits,misses,exact,approx,avoided_rmw,settle,\
+                     shrink_scans,reclaimed\n"
                 .to_owned(),
             events: "t,kind,mark,text\n".to_owned(),
             samples: 0,
@@ -131,7 +132,7 @@ impl RunWriter {
             // Writing to a String cannot fail.
             let _ = writeln!(
                 self.slices,
-                "{t:.4},{arm},{},{:.0},{:.0},{},{},{},{},{},{},{},{},{}",
+                "{t:.4},{arm},{},{:.0},{:.0},{},{},{},{},{},{},{},{},{},{},{}",
                 csv(&w.name),
                 w.ops_per_s * seconds,
                 w.bytes_per_s * seconds,
@@ -143,7 +144,9 @@ impl RunWriter {
                 e.hits.exact + e.misses.exact,
                 e.hits.approx + e.misses.approx,
                 sample.flags.avoided,
-                u8::from(sample.settling)
+                u8::from(sample.settling),
+                e.shrinks.scans,
+                e.shrinks.reclaimed
             );
         }
     }

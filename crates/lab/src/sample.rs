@@ -6,6 +6,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::shrinker::Shrink;
+
 /// One look at everything, taken each 100 ms.
 #[derive(Debug, Clone)]
 pub struct Sample {
@@ -232,8 +234,29 @@ pub struct ExtentSample {
     pub backend: &'static str,
     /// Batch of the per-CPU counters.
     pub batch: u32,
+    /// What its shrinker did.
+    pub shrinks: ShrinkSample,
     /// The first file's blocks, for the extent strip.
     pub strip: Option<Strip>,
+}
+
+/// The shrinker of the extent status cache.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct ShrinkSample {
+    /// Reclaimable entries above which the cache is shrunk; `None` when only on demand.
+    pub limit: Option<u64>,
+    /// Scans since the reset, of at most 128 entries each.
+    pub scans: u64,
+    /// Entries scanned since the reset.
+    pub scanned: u64,
+    /// Entries reclaimed since the reset.
+    pub reclaimed: u64,
+    /// Entries reclaimed a second over the interval.
+    pub reclaimed_per_s: f64,
+    /// The longest scan, in microseconds.
+    pub longest_us: u64,
+    /// The last shrink, and how long ago it ended.
+    pub last: Option<(Duration, Shrink)>,
 }
 
 /// One file's extents, summed up in cells of equal length.

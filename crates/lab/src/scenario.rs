@@ -117,6 +117,11 @@ const PRESETS: &[PresetInfo] = &[
         about: "create-close-delete of files in one directory: 42 set calls on four shared buffer heads each",
         text: include_str!("../scenarios/creat-clo.toml"),
     },
+    PresetInfo {
+        name: "fragmented",
+        about: "4 KiB random writes to a sparse file, an extent each; the cache is shrunk above 4096",
+        text: include_str!("../scenarios/fragmented.toml"),
+    },
 ];
 
 impl Scenario {

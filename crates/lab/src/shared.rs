@@ -14,12 +14,14 @@ use crate::operations::{Counts, Operations, Phase};
 use crate::policy::Mechanism;
 use crate::recorder::{Cell, DIRS, Epoch};
 use crate::sample::Unit;
+use crate::shrinker::Shrinker;
 use crate::tasks::Buffers;
 
 /// Everything below the workloads, and the workloads as the sampler sees them.
 pub(crate) struct Shared {
     pub(crate) stack: Stack,
     pub(crate) cache: ExtentCache,
+    pub(crate) shrinker: Arc<Shrinker>,
     pub(crate) buffers: Option<Buffers>,
     /// The file whose extents are shown.
     pub(crate) first_file: Option<Arc<AnyFile>>,
@@ -214,6 +216,7 @@ impl Shared {
     pub(crate) fn new(
         stack: Stack,
         cache: ExtentCache,
+        shrinker: Arc<Shrinker>,
         buffers: Option<Buffers>,
         first_file: Option<Arc<AnyFile>>,
         mut workloads: Vec<Workload>,
@@ -226,6 +229,7 @@ impl Shared {
         Self {
             stack,
             cache,
+            shrinker,
             buffers,
             first_file,
             epoch: Arc::new(Epoch::keeping_counts()),

@@ -7,7 +7,9 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::sample::{BufferSample, CounterView, ExtentSample, FlagSample, Latency, Sample, Unit};
+use crate::sample::{
+    BufferSample, CounterView, ExtentSample, FlagSample, Latency, Sample, ShrinkSample, Unit,
+};
 
 /// Version of the data form.
 pub const SUMMARY_SCHEMA_VERSION: u32 = 1;
@@ -31,6 +33,9 @@ pub struct Summary {
     pub policies: Vec<PolicySummary>,
     /// The counters of the extent cache.
     pub counters: Vec<CounterSummary>,
+    /// The shrinker of the extent cache.
+    #[serde(default)]
+    pub shrinks: ShrinkSummary,
     /// The flag words of the buffer heads.
     pub flags: FlagSummary,
     /// Seconds of warm-up that the run was too short for: then all of it is counted, from its cold start on.
@@ -146,6 +151,30 @@ impl CounterSummary {
     }
 }
 
+/// The shrinker of the extent cache since the reset.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ShrinkSummary {
+    /// Reclaimable entries above which it ran by itself.
+    pub limit: Option<u64>,
+    /// Scans, of at most 128 entries each.
+    pub scans: u64,
+    /// Entries scanned.
+    pub scanned: u64,
+    /// Entries reclaimed.
+    pub reclaimed: u64,
+}
+
+impl From<ShrinkSample> for ShrinkSummary {
+    fn from(s: ShrinkSample) -> Self {
+        Self {
+            limit: s.limit,
+            scans: s.scans,
+            scanned: s.scanned,
+            reclaimed: s.reclaimed,
+        }
+    }
+}
+
 /// The flag words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FlagSummary {
@@ -215,6 +244,7 @@ impl Summary {
                 CounterSummary::new("objects", last.extents.objects),
                 CounterSummary::new("reclaimable", last.extents.reclaimable),
             ],
+            shrinks: last.extents.shrinks.into(),
             flags: FlagSummary {
                 counted: last.flags.probe,
                 sets: last.flags.sets,
@@ -293,6 +323,13 @@ impl Summary {
                 c.name, c.exact, c.approx, c.bound
             )?;
         }
+        let s = &self.shrinks;
+        let limit = s.limit.map_or("none".to_owned(), |n| n.to_string());
+        writeln!(
+            to,
+            "shrinks scans {}, scanned {}, reclaimed {}, limit {limit}",
+            s.scans, s.scanned, s.reclaimed
+        )?;
         if self.flags.counted {
             writeln!(
                 to,

@@ -2,7 +2,11 @@
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use cairn_extents::ExtentCache;
+
+use crate::shrinker::Shrinker;
 
 /// Read once per operation with one relaxed load each, written only when a person or a scenario
 /// switches. Nothing else shares the line, so the loads stay in every core's cache.
@@ -10,6 +14,7 @@ use std::sync::{Mutex, PoisonError};
 pub(crate) struct Switches {
     extent_cache: AtomicBool,
     followers: Mutex<Vec<Follower>>,
+    shrinker: OnceLock<Arc<Shrinker>>,
 }
 
 /// Is told when the extent cache is switched.
@@ -20,6 +25,7 @@ impl Switches {
         Self {
             extent_cache: AtomicBool::new(true),
             followers: Mutex::new(Vec::new()),
+            shrinker: OnceLock::new(),
         }
     }
 
@@ -39,6 +45,12 @@ impl Switches {
         {
             follower(on);
         }
+    }
+
+    /// The shrinker of the cache that these switches belong to; it lives as long as they do.
+    pub(crate) fn shrinker(&self, cache: &ExtentCache) -> Arc<Shrinker> {
+        let made = || Arc::new(Shrinker::new(cache.clone()));
+        Arc::clone(self.shrinker.get_or_init(made))
     }
 
     /// Tells `follower` from now on whenever the extent cache is switched.

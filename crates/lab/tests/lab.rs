@@ -159,7 +159,8 @@ fn policies_flip_live_and_the_counters_show_it() {
             ("es-counters", 'p'),
             ("extent-cache", 'e'),
             ("batch", 'b'),
-            ("backend", 'm')
+            ("backend", 'm'),
+            ("extent-limit", 'n')
         ]
     );
     wait_for(&samples, "avoided sets", |s| {
@@ -191,6 +192,45 @@ fn policies_flip_live_and_the_counters_show_it() {
     policies.set_by_name("batch", "256").unwrap();
     wait_for(&samples, "the batch", |s| s.extents.batch == 256);
     lab.finish();
+}
+
+#[test]
+fn memory_pressure_shrinks_the_extent_cache_and_samples_show_it() {
+    let mut scenario = Scenario::preset("fragmented").unwrap();
+    scenario
+        .policies
+        .insert("extent-limit".into(), "1024".into());
+    let lab = Lab::start(scenario, &Registry::default(), quick()).unwrap();
+    let samples = lab.take_samples().unwrap();
+    let sample = wait_for(&samples, "reclaimed extents and misses for it", |s| {
+        s.extents.shrinks.reclaimed > 2048 && s.extents.misses.exact > 0
+    });
+    let shrinks = sample.extents.shrinks;
+    assert_eq!(shrinks.limit, Some(1024));
+    assert!(shrinks.scanned >= shrinks.reclaimed && shrinks.scans > 0);
+    assert!(shrinks.last.is_some_and(|(_, last)| last.scanned > 0));
+    let policies = lab.policies();
+    policies.set_by_name("extent-limit", "none").unwrap();
+    wait_for(&samples, "a cache that fills up again", |s| {
+        s.extents.shrinks.limit.is_none() && s.extents.reclaimable.exact > 8192
+    });
+    lab.stop_workload();
+    // The first shrink takes the marks off, the second the rest.
+    let first = lab.shrink();
+    let second = lab.shrink();
+    assert!(first.scanned > 8192 && second.reclaimed == second.scanned);
+    let sample = wait_for(&samples, "an empty cache", |s| {
+        s.extents.reclaimable.exact == 0
+    });
+    let shrinks = sample.extents.shrinks;
+    let strip = sample.extents.strip.as_ref().unwrap();
+    assert!(
+        strip.cells.iter().all(|c| c.status == CellStatus::Unknown),
+        "what was reclaimed is not known"
+    );
+    let summary = lab.finish().shrinks;
+    assert_eq!(summary.reclaimed, shrinks.reclaimed);
+    assert!(summary.scanned >= first.scanned + second.scanned);
 }
 
 #[test]
@@ -310,6 +350,7 @@ fn a_summary_holds_every_operation_once() {
         "counter misses exact 0",
         "counter objects exact ",
         "counter reclaimable exact ",
+        "shrinks scans 0, scanned 0, reclaimed 0, limit none",
         "flags sets ",
     ] {
         assert!(

@@ -14,7 +14,7 @@ use proptest::prelude::*;
 #[test]
 fn presets_are_scenarios_and_the_default_is_first() {
     let names: Vec<_> = Scenario::presets().iter().map(|p| p.name).collect();
-    assert_eq!(names, ["mixed", "randwrite", "creat-clo"]);
+    assert_eq!(names, ["mixed", "randwrite", "creat-clo", "fragmented"]);
     for preset in Scenario::presets() {
         let scenario = Scenario::preset(preset.name).unwrap();
         assert_eq!(scenario.name, preset.name);
@@ -159,7 +159,10 @@ fn files_are_found_and_jobs_beside_them() {
     assert_eq!(summary.workloads.len(), 1);
 
     let text = Scenario::load("nothing").unwrap_err().to_string();
-    assert!(text.contains("mixed, randwrite, creat-clo"), "{text}");
+    assert!(
+        text.contains("mixed, randwrite, creat-clo, fragmented"),
+        "{text}"
+    );
     let gone = dir.path().join("gone.toml");
     let error = Scenario::load(gone.to_str().unwrap()).unwrap_err();
     assert!(matches!(error, ScenarioError::Read { .. }));

@@ -270,6 +270,8 @@ pub struct Model {
     pub error: Option<Arc<str>>,
     /// No sample came for this long.
     pub stalled: Option<Duration>,
+    /// The limit of the extent cache whose passing the events name.
+    pub(crate) pressed: Option<u64>,
     /// Drops named in the events so far.
     pub drops_said: u64,
     /// Own cost.
@@ -322,6 +324,7 @@ impl Model {
             failure: None,
             error: None,
             stalled: None,
+            pressed: None,
             drops_said: 0,
             meter: Meter::default(),
             redraw: Redraw::Soon,

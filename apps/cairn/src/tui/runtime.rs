@@ -506,6 +506,7 @@ fn ask(lab: &Lab, cmd: &Cmd) -> Option<Msg> {
             }
         }
         Cmd::Reset => lab.reset(),
+        Cmd::Shrink => return Some(Msg::Shrunk(lab.shrink())),
         Cmd::Auto(plan) => {
             if let Err(error) = lab.start_auto(*plan) {
                 return Some(Msg::Refused(format!("no auto A/B: {error}")));

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crossterm::event::{KeyEvent, KeyEventKind, MouseEvent};
 
-use cairn_lab::{AutoPlan, Sample};
+use cairn_lab::{AutoPlan, Sample, Shrink};
 
 use super::format::{change, interval};
 use super::history::Mark;
@@ -45,6 +45,8 @@ pub enum Msg {
         /// Its new arm.
         arm: usize,
     },
+    /// The extent cache was shrunk on demand.
+    Shrunk(Shrink),
     /// A command could not be done.
     Refused(String),
     /// Another stack, or a workload with other options, runs now.
@@ -84,6 +86,8 @@ pub enum Cmd {
     Stop,
     /// Reset the statistics.
     Reset,
+    /// Shrink the extent cache once.
+    Shrink,
     /// Begin the interleaved comparison.
     Auto(AutoPlan),
     /// End it.
@@ -148,6 +152,19 @@ pub fn update(model: &mut Model, msg: Msg) -> Vec<Cmd> {
             (model.only, model.end) = (None, None);
             event(model, Kind::Info, &format!("a new run begins: {what}"));
             model.say(format!("a new run begins: {what}"));
+            model.want(Redraw::Soon);
+            Vec::new()
+        }
+        Msg::Shrunk(shrink) => {
+            let text = format!(
+                "shrink: {} entries scanned, {} reclaimed, {} left",
+                shrink.scanned, shrink.reclaimed, shrink.left
+            );
+            event(model, Kind::Info, &text);
+            model.say(match shrink.left {
+                0 => text,
+                _ => format!("{text}; those looked up since the last scan stay this time"),
+            });
             model.want(Redraw::Soon);
             Vec::new()
         }
@@ -234,6 +251,7 @@ fn take_sample(model: &mut Model, sample: &Arc<Sample>) {
         event(model, Kind::Info, "the sampler is back");
     }
     let mark = switches(model, sample);
+    pressed(model, sample);
     compared(model, before.as_deref(), sample);
     if before.as_ref().is_some_and(|b| b.running != sample.running) {
         let text = if sample.running {
@@ -306,6 +324,19 @@ fn switches(model: &mut Model, sample: &Sample) -> Option<Mark> {
     // A switch of our own is marked where samples show it.
     let mark = model.pending.is_empty().then(|| model.mark.take());
     mark.flatten().map(Mark::Operator).or(auto)
+}
+
+/// Says once for each limit that the extent cache went past it.
+fn pressed(model: &mut Model, sample: &Sample) {
+    let shrinks = sample.extents.shrinks;
+    if model.pressed != shrinks.limit && (shrinks.limit.is_none() || shrinks.reclaimed_per_s > 0.0)
+    {
+        model.pressed = shrinks.limit;
+        if let Some(limit) = shrinks.limit {
+            let text = format!("more than {limit} extents cached: the shrinker reclaims some");
+            event(model, Kind::Info, &text);
+        }
+    }
 }
 
 /// Books the beginning, the disturbances and the end of an interleaved comparison.

@@ -342,7 +342,7 @@ fn events_can_be_searched() {
         text.contains("now shared") && !text.contains("now per-cpu"),
         "{text}"
     );
-    assert!(text.contains("1 of 4 with \"SHARED\""), "{text}");
+    assert!(text.contains("1 of 5 with \"SHARED\""), "{text}");
     press(&mut model, KeyCode::Enter);
     assert!(!scene::text(&scene::draw(&model)).contains("now per-cpu"));
     types(&mut model, "/");

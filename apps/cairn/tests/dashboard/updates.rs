@@ -3,11 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use cairn_lab::Sample;
+use cairn_lab::{Sample, Shrink};
 use cairn_tui::tui::history::{Mark, Window};
 use cairn_tui::tui::log::Kind;
 use cairn_tui::tui::model::{Model, Redraw};
 use cairn_tui::tui::update::{Cmd, Msg, update};
+use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 use crate::scene::{self, MONO};
 
@@ -312,4 +313,27 @@ fn the_interleaved_comparison_is_told_by_few_events_and_many_marks() {
         !text.contains("provisional") && text.contains("auto, done"),
         "{text}"
     );
+}
+
+#[test]
+fn a_shrink_is_told_and_so_is_a_limit_that_was_passed() {
+    let mut model = scene::empty(scene::MONO, (160, 48));
+    let key = KeyEvent::new(KeyCode::Char('s'), KeyModifiers::NONE);
+    assert_eq!(update(&mut model, Msg::Key(key)), [Cmd::Shrink]);
+    let shrink = Shrink {
+        scans: 4,
+        scanned: 412,
+        reclaimed: 280,
+        left: 132,
+    };
+    update(&mut model, Msg::Shrunk(shrink));
+    let screen = scene::text(&scene::draw(&model));
+    let text = "shrink: 412 entries scanned, 280 reclaimed, 132 left";
+    assert!(screen.contains(text), "{screen}");
+    assert!(model.live.log.iter().any(|e| &*e.text == text));
+
+    let model = scene::mixed(scene::MONO, (160, 48));
+    let passed = "more than 1024 extents cached: the shrinker reclaims some";
+    let told = model.live.log.iter().filter(|e| &*e.text == passed);
+    assert_eq!(told.count(), 1, "once for a limit, not once a sample");
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use cairn_lab::{
     ArmSample, AutoSample, BitSample, Buckets, BufferSample, Cell, CellStatus, Comparison,
     CounterView, Effect, ExtentSample, FlagSample, HeadSample, Latency, LayerSample, Mechanism,
-    PolicyInfo, Sample, SlotSample, Strip, Unit, WorkloadSample,
+    PolicyInfo, Sample, Shrink, ShrinkSample, SlotSample, Strip, Unit, WorkloadSample,
 };
 use cairn_tui::tui::model::{Model, Setup};
 use cairn_tui::tui::theme::{ColorDepth, Theme};
@@ -86,6 +86,12 @@ fn policies() -> Vec<PolicyInfo> {
             &["rseq", "owned", "striped"],
             "how the per-CPU counters find a slot",
         ),
+        policy(
+            "extent-limit",
+            'n',
+            &["none", "16384", "4096", "1024"],
+            "reclaimable entries above which the cache is shrunk",
+        ),
     ]
 }
 
@@ -104,7 +110,7 @@ pub(crate) fn empty(theme: Theme, size: (u16, u16)) -> Model {
             ("creat-clo".to_owned(), "tasks=2".to_owned()),
         ],
         policies: policies(),
-        arms: vec![1, 1, 1, 2, 0],
+        arms: vec![1, 1, 1, 2, 0, 3],
         interval: Duration::from_millis(100),
         theme,
         hz: 10,
@@ -117,7 +123,7 @@ pub(crate) fn mixed(theme: Theme, size: (u16, u16)) -> Model {
     let mut model = empty(theme, size);
     let mut noise = Noise(7);
     for seq in 0..240 {
-        let arms = vec![1, usize::from(!(140..=195).contains(&seq)), 1, 2, 0];
+        let arms = vec![1, usize::from(!(140..=195).contains(&seq)), 1, 2, 0, 3];
         let settling = (140..142).contains(&seq) || (196..198).contains(&seq);
         let comparison = (seq >= 145).then(|| comparison(seq));
         let sample = sample(seq, arms, settling, comparison, &mut noise);
@@ -341,7 +347,7 @@ fn layers(fio: f64, clo: f64) -> Vec<LayerSample> {
             "extent cache",
             fio * 2.0,
             None,
-            &["412 extents", "hit 93.1 %"],
+            &["1120 extents, limit 1024", "hit 93.1 %"],
         ),
         layer("buffer cache", clo * 14.0, None, &["4 heads, 4 dirty"]),
         layer("stats", fio, bytes, &["in flight 2", "write p50 4.1 us"]),
@@ -375,8 +381,8 @@ fn extents(t: u64, fio: f64, shared: bool) -> ExtentSample {
     ExtentSample {
         hits: view(37_532 * n, 102, 1_016),
         misses: view(2_781 * n, -3, 1_016),
-        objects: view(412, 0, 254),
-        reclaimable: view(280, 2, 254),
+        objects: view(1_120, 0, 254),
+        reclaimable: view(988, 2, 254),
         hits_per_s: fio * 2.0 * 0.931,
         misses_per_s: fio * 2.0 * 0.069,
         slots: (0..2)
@@ -389,6 +395,23 @@ fn extents(t: u64, fio: f64, shared: bool) -> ExtentSample {
         shared,
         backend: "rseq",
         batch: 128,
+        shrinks: ShrinkSample {
+            limit: Some(1024),
+            scans: 9 * t,
+            scanned: 1_131 * t,
+            reclaimed: 540 * t,
+            reclaimed_per_s: 5_400.0,
+            longest_us: 14,
+            last: Some((
+                Duration::from_millis(40),
+                Shrink {
+                    scans: 2,
+                    scanned: 226,
+                    reclaimed: 108,
+                    left: 988,
+                },
+            )),
+        },
         strip: Some(Strip {
             ino: 12,
             blocks: 65_536,

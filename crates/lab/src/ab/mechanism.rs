@@ -92,7 +92,12 @@ pub(crate) fn compare(
             b.hits,
             policy == "extent-cache",
         );
-        count("extent look-ups that missed", a.misses, b.misses, false);
+        count(
+            "extent look-ups that missed",
+            a.misses,
+            b.misses,
+            policy == "extent-limit",
+        );
         let on = matches!(policy, "es-counters" | "batch");
         count(
             "counter additions to shared lines",

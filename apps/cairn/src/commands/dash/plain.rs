@@ -48,6 +48,10 @@ pub(super) fn run(scenario: Scenario, args: &DashArgs, registry: &Registry) -> a
             if word == "q" {
                 return sum_up(lab, &interrupt, code);
             }
+            if word == "s" {
+                update(&mut model, Msg::Shrunk(lab.shrink()));
+                continue;
+            }
             if let Some(text) = switch(&lab, &mut model, &word) {
                 output::note(&text);
             }
@@ -121,7 +125,9 @@ fn typed() -> anyhow::Result<Receiver<String>> {
             }
         })
         .map_err(|error| Failed(anyhow::Error::new(error).context("cannot start a thread")))?;
-    output::note("a policy's letter and Enter switch it, q and Enter quit");
+    output::note(
+        "a policy's letter and Enter switch it, s and Enter shrink the extent cache, q and Enter quit",
+    );
     Ok(inbox)
 }
 
@@ -138,7 +144,7 @@ fn switch(lab: &Lab, model: &mut Model, word: &str) -> Option<String> {
         let list = policies.list().iter();
         let keys: Vec<_> = list.map(|p| format!("{} {}", p.key, p.name)).collect();
         return Some(format!(
-            "`{word}` does nothing; there are: {}, q quit",
+            "`{word}` does nothing; there are: {}, s shrink, q quit",
             keys.join(", ")
         ));
     };

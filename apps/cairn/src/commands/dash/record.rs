@@ -23,6 +23,7 @@ struct Record<'a> {
     policies: Vec<Policy<'a>>,
     workloads: Vec<Workload<'a>>,
     counters: Vec<Counter>,
+    shrinks: Shrinks,
     flags: Flags,
 }
 
@@ -55,6 +56,16 @@ struct Counter {
     exact: i64,
     approximate: i64,
     bound: u64,
+}
+
+/// Of the extent cache, since the reset.
+#[derive(Serialize)]
+struct Shrinks {
+    limit: Option<u64>,
+    scans: u64,
+    scanned: u64,
+    reclaimed: u64,
+    reclaimed_per_second: f64,
 }
 
 #[derive(Serialize)]
@@ -111,6 +122,13 @@ fn record<'a>(sample: &'a Sample, policies: &'a [PolicyInfo]) -> Record<'a> {
                 bound: view.bound,
             })
             .into(),
+        shrinks: Shrinks {
+            limit: e.shrinks.limit,
+            scans: e.shrinks.scans,
+            scanned: e.shrinks.scanned,
+            reclaimed: e.shrinks.reclaimed,
+            reclaimed_per_second: e.shrinks.reclaimed_per_s,
+        },
         flags: Flags {
             sets: sample.flags.sets,
             rmws: sample.flags.rmws,
@@ -145,7 +163,7 @@ pub(super) fn csv_head(out: &mut dyn Write) -> io::Result<()> {
     writeln!(
         out,
         "t,arms,workload,ops,bytes,errors,ops_per_s,n,p50_ns,p99_ns,p999_ns,max_ns,hits,misses,exact,approx,\
-         avoided_rmw,settle"
+         avoided_rmw,settle,shrink_scans,reclaimed"
     )
 }
 
@@ -160,7 +178,7 @@ pub(super) fn csv(out: &mut dyn Write, sample: &Sample, policies: &[PolicyInfo])
         let l = &w.recent;
         writeln!(
             out,
-            "{:.3},{},{},{},{},{},{:.1},{},{},{},{},{},{},{},{},{},{},{}",
+            "{:.3},{},{},{},{},{},{:.1},{},{},{},{},{},{},{},{},{},{},{},{},{}",
             sample.elapsed.as_secs_f64(),
             arms.join(";"),
             plain(&w.name),
@@ -179,6 +197,8 @@ pub(super) fn csv(out: &mut dyn Write, sample: &Sample, policies: &[PolicyInfo])
             e.hits.approx,
             sample.flags.avoided,
             u8::from(sample.settling),
+            e.shrinks.scans,
+            e.shrinks.reclaimed,
         )?;
     }
     Ok(())

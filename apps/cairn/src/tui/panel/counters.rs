@@ -5,7 +5,7 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 
-use cairn_lab::{CounterView, ExtentSample, SlotSample};
+use cairn_lab::{CounterView, ExtentSample, ShrinkSample, SlotSample};
 
 use super::{Ctx, joined, right};
 use crate::tui::format::{cells, count, fit, grouped, per_s, percent};
@@ -186,7 +186,27 @@ fn readers(ctx: &Ctx<'_>, e: &ExtentSample, width: u16, tall: bool) -> Vec<Line<
         width,
     );
     lines.push(Line::from(ctx.span(Role::Plain, rates)));
+    if tall {
+        let text = joined(&shrinks(e.shrinks), width);
+        lines.push(Line::from(ctx.span(Role::Plain, text)));
+    }
     lines
+}
+
+/// What the shrinker did, in order of importance.
+pub(super) fn shrinks(s: ShrinkSample) -> Vec<String> {
+    let mut parts = vec![
+        format!(" shrinks {} scans", count(s.scans)),
+        format!("reclaimed {}", count(s.reclaimed)),
+    ];
+    if let Some(limit) = s.limit {
+        let rate = per_s(s.reclaimed_per_s);
+        parts.push(format!("now {rate}"));
+        parts.push(format!("limit {limit}"));
+    } else {
+        parts.push("no limit".to_owned());
+    }
+    parts
 }
 
 /// `counter differ 102 of 1 016`, for the smallest screens.

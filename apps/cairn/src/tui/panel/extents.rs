@@ -7,7 +7,7 @@ use ratatui::widgets::Widget;
 
 use cairn_lab::{CellStatus, ExtentSample, Strip};
 
-use super::{Ctx, joined};
+use super::{Ctx, counters, joined};
 use crate::tui::format::{count, grouped, per_s, percent, size};
 use crate::tui::theme::Role;
 use crate::tui::widget::Canvas;
@@ -18,8 +18,13 @@ pub(super) fn render(ctx: &Ctx<'_>, area: Rect, buf: &mut Buffer) {
     let strip = extents.and_then(|e| e.strip.as_ref());
     let bytes = strip.map_or(0, bytes);
     let rest = strip.map(|s| {
+        let shrinks = extents.map_or(0, |e| e.shrinks.reclaimed);
+        let shrunk = match shrinks {
+            0 => String::new(),
+            n => format!("  {} reclaimed", count(n)),
+        };
         format!(
-            "inode {}  {}  {} extents",
+            "inode {}  {}  {} extents{shrunk}",
             s.ino,
             size(bytes),
             count(s.extents)
@@ -35,7 +40,7 @@ pub(super) fn render(ctx: &Ctx<'_>, area: Rect, buf: &mut Buffer) {
         theme: ctx.theme,
     };
     // Below the map: the legend, and on a page of its own a few more lines.
-    let below = if ctx.full { 6 } else { 1 };
+    let below = if ctx.full { 8 } else { 1 };
     let rows = map.rows(inner.width, inner.height.saturating_sub(below).max(1));
     let place = Rect {
         height: rows.min(inner.height),
@@ -69,6 +74,18 @@ fn explain(ctx: &Ctx<'_>, e: &ExtentSample, cell: &str, width: u16) -> Vec<Line<
         width,
     );
     lines.push(Line::from(ctx.span(Role::Plain, joined(&numbers, width))));
+    let text = joined(&counters::shrinks(e.shrinks), width);
+    lines.push(Line::from(ctx.span(Role::Plain, text)));
+    if let Some((ago, last)) = e.shrinks.last {
+        let parts = [
+            format!(" last {:.1} s ago", ago.as_secs_f64()),
+            format!("scanned {}", count(last.scanned)),
+            format!("reclaimed {}", count(last.reclaimed)),
+            format!("left {}", count(last.left)),
+            format!("longest scan {} us", e.shrinks.longest_us),
+        ];
+        lines.push(Line::from(ctx.span(Role::Plain, joined(&parts, width))));
+    }
     lines
 }
 

@@ -83,7 +83,14 @@ fn looking(model: &Model, keys: &mut Keys, live: bool) {
         Panel::Latency if view::full_panel(model).is_some() => {
             keys.add("h", either(model.heat, "histogram", "over time"));
         }
-        Panel::Events | Panel::Counters | Panel::Flags => keys.add("Up Down", "scroll"),
+        Panel::Extents if live => keys.add("s", "shrink"),
+        Panel::Counters => {
+            if live {
+                keys.add("s", "shrink");
+            }
+            keys.add("Up Down", "scroll");
+        }
+        Panel::Events | Panel::Flags => keys.add("Up Down", "scroll"),
         _ => {}
     }
     if model.page == Page::Overview && !model.zoomed && model.focus.page().is_some() {
@@ -162,6 +169,7 @@ pub(super) fn press(model: &mut Model, key: KeyEvent) -> Vec<Cmd> {
             model.say("statistics reset: totals count from now on".to_owned());
             vec![Cmd::Reset]
         }
+        KeyCode::Char('s') => vec![Cmd::Shrink],
         KeyCode::Char('a') => auto_key(model),
         KeyCode::Char(c @ '1'..='7') => {
             let page = Page::ALL.into_iter().zip('1'..).find(|(_, k)| *k == c);

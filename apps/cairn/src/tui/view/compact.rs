@@ -8,7 +8,7 @@ use crate::tui::model::{Model, Panel};
 
 pub(super) fn layout(model: &Model, body: Rect) -> Vec<(Panel, Rect)> {
     let layers = model.shown().latest.as_ref().map_or(6, |s| s.layers.len());
-    let lines = fit(layers.max(model.setup.policies.len() + 1)).clamp(4, 6);
+    let lines = fit(layers.max(model.setup.policies.len() + 1)).clamp(4, 7);
     let [upper, chart, lower] = rows(
         body,
         [

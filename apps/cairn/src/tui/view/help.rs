@@ -23,6 +23,7 @@ const KEYS: &[(&str, &str)] = &[
     ("Space", "freeze the view; data are still collected"),
     ("S", "stop or start the workload"),
     ("r", "reset the statistics"),
+    ("s", "shrink the extent cache once, as memory pressure does"),
     ("1 - 7", "pages"),
     ("Tab Shift-Tab", "move the focus (thick border)"),
     ("Enter, Esc", "open the focused panel's page, go back"),
@@ -72,6 +73,10 @@ const NUMBERS: &[(&str, &str)] = &[
     (
         "hits, misses",
         "extent look-ups the cache could or could not answer, since the last reset; a second: in the last sample.",
+    ),
+    (
+        "shrinks",
+        "scans of at most 128 cached extents each, since the last reset. A scan reclaims what was not looked up since the scan before. Above the limit (policy extent-limit) the cache is shrunk a hundred times a second; delayed extents stay.",
     ),
     ("exact", "the sum over all slots, read one after another."),
     ("approx", "what a reader gets with a single load."),

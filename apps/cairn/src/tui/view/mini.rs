@@ -6,6 +6,7 @@ use ratatui::text::{Line, Span};
 use ratatui::widgets::Widget;
 
 use crate::tui::format::{fit, time_of};
+use crate::tui::model::Model;
 use crate::tui::panel::{Ctx, ab, counters, extents, flags, policies, throughput};
 use crate::tui::theme::Role;
 use crate::tui::widget::Canvas;
@@ -56,7 +57,11 @@ pub(super) fn render(ctx: &Ctx<'_>, area: Rect, buf: &mut Buffer) {
     }
     let mut canvas = Canvas::new(buf, area);
     let width = canvas.width();
-    for index in 0..ctx.model.setup.policies.len() {
+    // The comparison keeps its rows unless that would leave next to no policies.
+    let room = area.height.saturating_sub(y);
+    let kept = room.saturating_sub(compared);
+    let room = if kept >= 4 { kept } else { room };
+    for index in fitting(ctx.model, usize::from(room)) {
         canvas.line(0, y, &policies::line(ctx, index, usize::from(width)));
         y = y.saturating_add(1);
     }
@@ -73,4 +78,15 @@ pub(super) fn render(ctx: &Ctx<'_>, area: Rect, buf: &mut Buffer) {
         lines.extend(text.map(|text| Line::from(format!(" {text}"))));
     }
     canvas.lines(y, &lines);
+}
+
+/// Policies for so many rows: the first ones, and the one switched last in any case.
+fn fitting(model: &Model, room: usize) -> Vec<usize> {
+    let mut shown: Vec<usize> = (0..model.setup.policies.len()).take(room).collect();
+    if let Some(last) = shown.last_mut()
+        && *last < model.lead
+    {
+        *last = model.lead;
+    }
+    shown
 }

@@ -24,11 +24,11 @@ doc:
 loom:
     RUSTFLAGS="--cfg loom" cargo test --release --target-dir target/loom -p cairn-flags -p cairn-percpu -p cairn-extents loom
 
-# The bars: NAME is flags, percpu, extents, block, nbd, lab or dash.
+# The bars: NAME is flags, percpu, extents, block, nbd, lab, ext4 or dash.
 bench NAME:
     cargo bench -p {{ if NAME == "dash" { "cairn-tui" } else { "cairn-rivals" } }} --bench {{NAME}}
 
-# The long forms of the tests: NAME is flags, percpu, extents or lab; aa compares an arm with itself 200 times.
+# The long forms of the tests: NAME is flags, percpu, extents, ext4 or lab; aa compares an arm with itself 200 times.
 soak NAME:
     cargo test --release {{ if NAME == "aa" { "-p cairn-lab --test aa" } else { "-p cairn-" + NAME } }} -- --ignored
 

@@ -289,6 +289,21 @@ fn an_image_is_made_filled_read_and_checked() {
     let said = refused(&["image", "mkfs", &at("other"), "--size", "10k"]);
     assert!(said.contains("too few"), "{said}");
     assert!(!dir.path().join("other").exists());
+    // What is refused or fails costs no file that was there.
+    let kept = || std::fs::read(&source).unwrap() == std::fs::read(&copy).unwrap();
+    for size in ["10k", "7e"] {
+        refused(&["image", "mkfs", &source, "--size", size]);
+    }
+    refused(&["image", "get", &image, "/nothing", &source]);
+    refused(&["image", "get", &image, "/", &source]);
+    refused(&[
+        "image",
+        "put",
+        &image,
+        &source,
+        &format!("/{}", "n".repeat(256)),
+    ]);
+    assert!(kept());
     let big = at("big");
     std::fs::File::create(&big)
         .unwrap()

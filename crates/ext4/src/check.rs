@@ -227,6 +227,9 @@ impl Check<'_> {
 
     fn free_inode(&mut self, ino: u32) {
         match self.fs.read_raw(ino) {
+            Ok(raw) if raw.links() == 0 && raw.mode() != 0 && raw.dtime() == 0 => {
+                self.find(Object::Inode(ino), "it was freed without a time");
+            }
             Ok(raw) if raw.links() > 0 && raw.dtime() == 0 => {
                 self.find(Object::Inode(ino), "it has names and is marked as free");
             }

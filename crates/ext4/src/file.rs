@@ -53,6 +53,28 @@ impl<P: Probe> Ext4<P> {
         self.stat_inode(&file.inode)
     }
 
+    /// The blocks of a file that are allocated, in order, as the extent tree has them; data that waits for
+    /// write-back has none yet.
+    ///
+    /// # Errors
+    /// What the device or the extent tree says.
+    pub fn mapped(&self, file: &File<P>) -> Result<Vec<Extent>> {
+        let _shared = file.inode.shared();
+        let body = file.inode.body();
+        let mut extents = Vec::new();
+        let mut each = |run: crate::node::Run| {
+            extents.push(Extent {
+                lblk: run.lblk,
+                len: run.len,
+                status: crate::tree::status_of(&run),
+                referenced: false,
+            });
+            Ok(())
+        };
+        self.walk(&file.inode, &body, &mut each, &mut |_| Ok(()))?;
+        Ok(extents)
+    }
+
     /// Fills `buf` with the bytes at `off`, as far as the file goes; returns how many.
     ///
     /// # Errors

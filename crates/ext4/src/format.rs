@@ -23,6 +23,8 @@ const FIRST_INO: u32 = 11;
 const INODE_SIZE: u64 = 256;
 /// Bytes of a descriptor.
 const DESC_SIZE: u64 = 64;
+/// Blocks at most: the descriptors of more groups do not fit into the first of them.
+const MOST_BLOCKS: u64 = 1 << 36;
 /// Bytes written at once when tables are cleared.
 const CLEAR_STEP: u64 = 1 << 20;
 
@@ -98,6 +100,22 @@ impl FormatOptions {
         self
     }
 
+    /// Whether a device of `len` bytes can be formatted so.
+    ///
+    /// ```
+    /// use cairn_ext4::FormatOptions;
+    ///
+    /// assert!(FormatOptions::new().fits(64 << 20).is_ok());
+    /// assert!(FormatOptions::new().fits(4096).is_err());
+    /// ```
+    ///
+    /// # Errors
+    /// Wrong options, or a device that is too small or too large for them.
+    pub fn fits(&self, len: u64) -> Result<()> {
+        self.check()?;
+        layout(len, self).map(drop)
+    }
+
     fn check(&self) -> Result<()> {
         let wrong = |key, why| Err(Error::Option { key, why });
         if ![1024, 2048, 4096].contains(&self.block_size) {
@@ -134,7 +152,53 @@ impl Default for FormatOptions {
 /// Wrong options, a device that is too small, or one that fails.
 pub fn format(device: &Device, options: &FormatOptions) -> Result<()> {
     options.check()?;
-    Formatter::plan(&**device, options)?.write()
+    let (sup, geo, places) = layout(device.info().len, options)?;
+    Formatter {
+        device: &**device,
+        geo,
+        sup,
+        places,
+    }
+    .write()
+}
+
+/// Where everything will lie on a device of `len` bytes.
+fn layout(len: u64, options: &FormatOptions) -> Result<(Super, Geometry, Vec<Places>)> {
+    let bs = u64::from(options.block_size);
+    let first = u64::from(bs == 1024);
+    let per_group = 8 * bs;
+    let mut blocks = len / bs;
+    if !options.wide {
+        blocks = blocks.min(u64::from(u32::MAX));
+    }
+    let bad = |what: &str| Error::Option {
+        key: "size",
+        why: format!("{len} bytes are too {what} for a file system"),
+    };
+    if blocks > MOST_BLOCKS {
+        return Err(bad("many"));
+    }
+    loop {
+        if blocks < first + 64 {
+            return Err(bad("few"));
+        }
+        let sup = raw_super(options, blocks, first, per_group);
+        let (sup, geo) = Super::parse(sup, len)
+            .map_err(|_| bad(if blocks >> 32 > 0 { "many" } else { "few" }))?;
+        // A last group too short for its own tables and a little data is left out.
+        let last = geo.groups - 1;
+        let overhead = geo.backup_len(last) + geo.table_blocks() + 2;
+        let short = u64::from(geo.group_len(last)) < overhead + 50;
+        if short && last > 0 {
+            blocks = geo.group_start(last);
+            continue;
+        }
+        if short {
+            return Err(bad("few"));
+        }
+        let places = place(&geo).ok_or_else(|| bad("few"))?;
+        return Ok((sup, geo, places));
+    }
 }
 
 struct Formatter<'d> {
@@ -144,46 +208,7 @@ struct Formatter<'d> {
     places: Vec<Places>,
 }
 
-impl<'d> Formatter<'d> {
-    fn plan(device: &'d dyn BlockDevice, options: &FormatOptions) -> Result<Self> {
-        let bs = u64::from(options.block_size);
-        let first = u64::from(bs == 1024);
-        let per_group = 8 * bs;
-        let mut blocks = device.info().len / bs;
-        if !options.wide {
-            blocks = blocks.min(u64::from(u32::MAX));
-        }
-        loop {
-            let sup = raw_super(options, blocks, first, per_group);
-            let tight = Error::Option {
-                key: "size",
-                why: format!("{} bytes are too few for a file system", device.info().len),
-            };
-            if blocks < first + 64 {
-                return Err(tight);
-            }
-            let (sup, geo) = Super::parse(sup, device.info().len).map_err(|_| tight.clone())?;
-            // A last group too short for its own tables and a little data is left out.
-            let last = geo.groups - 1;
-            let overhead = geo.backup_len(last) + geo.table_blocks() + 2;
-            let short = u64::from(geo.group_len(last)) < overhead + 50;
-            if short && last > 0 {
-                blocks = geo.group_start(last);
-                continue;
-            }
-            if short {
-                return Err(tight);
-            }
-            let places = place(&geo).ok_or(tight)?;
-            return Ok(Self {
-                device,
-                geo,
-                sup,
-                places,
-            });
-        }
-    }
-
+impl Formatter<'_> {
     fn put_block(&self, block: u64, bytes: &[u8]) -> Result<()> {
         self.device.write_at(bytes, block << self.geo.block_bits)?;
         Ok(())

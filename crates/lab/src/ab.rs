@@ -134,6 +134,9 @@ pub fn run_ab(
     let arms = arms(ab, registry)?;
     check(ab)?;
     let workload = subject(&ab.policy, &scenario, registry)?;
+    if let Some(layer) = &workload.file_layer {
+        notes(layer);
+    }
     let rig = Rig {
         scenario: &scenario,
         registry,
@@ -259,6 +262,8 @@ struct Compared {
     index: usize,
     name: String,
     unit: Unit,
+    /// What its files are made on, in one line.
+    file_layer: Option<String>,
     /// CPUs that the workers of the scenario keep busy.
     in_use: usize,
 }
@@ -289,6 +294,7 @@ fn subject(policy: &str, scenario: &Scenario, registry: &Registry) -> Result<Com
         index,
         name: workload.name.to_string(),
         unit: workload.unit,
+        file_layer: built.file_layer.clone(),
         in_use: workers.clamp(1, crate::environment::cpus()),
     })
 }

@@ -5,6 +5,7 @@ pub(crate) mod digest;
 pub(crate) mod fill;
 pub(crate) mod generate;
 pub(crate) mod logger;
+pub(crate) mod names;
 pub(crate) mod pace;
 pub(crate) mod replay;
 pub(crate) mod run;

@@ -23,9 +23,34 @@ const SPARE_INODES: u64 = 256;
 /// The directory of the tasks of creat-clo.
 const SHARED: &str = "/creat-clo";
 
-/// Bytes that a file system takes for itself beside files of `bytes`, with room for extent trees.
-pub(crate) const fn overhead(bytes: u64) -> u64 {
-    (16 << 20) + bytes / 32
+/// Bytes that a name takes at most: its inode, its entry, and the block of an entry that begins one.
+const NAME_BYTES: u64 = 1280;
+
+/// Bytes that a file system takes for itself beside files of `bytes`, with room for extent trees and for so
+/// many names of files without data.
+pub(crate) const fn overhead(bytes: u64, names: u64) -> u64 {
+    (16 << 20) + bytes / 32 + names * NAME_BYTES
+}
+
+/// Makes the directories that `path` leads through; returns the path as the file system has it.
+///
+/// # Errors
+/// What the file layer says.
+pub(crate) fn directories<P: Probe>(fs: &Ext4<P>, path: &str) -> Result<String, cairn_ext4::Error> {
+    let mut parts: Vec<&str> = path
+        .split('/')
+        .filter(|p| !p.is_empty() && *p != "." && *p != "..")
+        .collect();
+    let name = parts.pop().unwrap_or("file");
+    let mut at = String::new();
+    for dir in parts {
+        at = format!("{at}/{dir}");
+        match fs.mkdir(&at) {
+            Ok(()) | Err(cairn_ext4::Error::Exists { .. }) => {}
+            Err(e) => return Err(e),
+        }
+    }
+    Ok(format!("{at}/{name}"))
 }
 
 /// Makes a file system for so many files on a device and mounts it.
@@ -102,20 +127,7 @@ impl<P: Probe> LayerFile<P> {
         size: u64,
         ahead: bool,
     ) -> Result<Self, cairn_ext4::Error> {
-        let parts: Vec<&str> = path
-            .split('/')
-            .filter(|p| !p.is_empty() && *p != "." && *p != "..")
-            .collect();
-        let mut at = String::new();
-        for dir in parts.iter().take(parts.len().saturating_sub(1)) {
-            at = format!("{at}/{dir}");
-            match fs.mkdir(&at) {
-                Ok(()) | Err(cairn_ext4::Error::Exists { .. }) => {}
-                Err(e) => return Err(e),
-            }
-        }
-        let name = parts.last().copied().unwrap_or("file");
-        let file = fs.create(format!("{at}/{name}"))?;
+        let file = fs.create(directories(fs, path)?)?;
         if ahead {
             fs.allocate(&file, 0, size, false)?;
         }
@@ -125,6 +137,14 @@ impl<P: Probe> LayerFile<P> {
             file,
             size,
         })
+    }
+
+    /// Lets go of the file, which keeps its name.
+    ///
+    /// # Errors
+    /// What the file layer says.
+    pub(crate) fn close(self) -> Result<(), cairn_ext4::Error> {
+        self.fs.close(self.file)
     }
 
     pub(crate) fn ino(&self) -> u64 {

@@ -181,7 +181,7 @@ fn choose_arms(
 /// Says what a job gets that it may not expect.
 fn remark(plan: &Plan, job: &Job, setup: &Setup, note: &mut dyn FnMut(String)) {
     let class = job.queue.ioengine.class();
-    if class == EngineClass::Null {
+    if matches!(class, EngineClass::Null | EngineClass::Metadata) {
         return;
     }
     if !job.queue.direct {
@@ -234,8 +234,26 @@ impl Run<'_> {
             first = end;
         }
         let now = Instant::now();
+        self.unmount(note);
         self.hand_logs(&mut options, note);
         Ok(self.result(now))
+    }
+
+    /// Unmounts the file systems; jobs on one that cannot be unmounted have failed.
+    fn unmount(&mut self, note: &mut dyn FnMut(String)) {
+        for (index, ground) in self.setup.grounds.iter().enumerate() {
+            let Err(e) = ground.end() else {
+                continue;
+            };
+            note(format!(
+                "the file layer on {} was not unmounted cleanly: {e}",
+                ground.spec()
+            ));
+            let of_it = |t: &&mut Track| t.error == 0 && t.spec.grounds.contains(&index);
+            for track in self.tracks.iter_mut().filter(of_it) {
+                track.error = e.errno();
+            }
+        }
     }
 
     /// Says how jobs with a rate kept it.

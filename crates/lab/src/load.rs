@@ -5,7 +5,7 @@ use std::sync::Arc;
 use cairn_buffer::{BufferCache, CacheConfig};
 use cairn_extents::{Config, CounterMode, ExtentCache};
 use cairn_fio::Plan;
-use cairn_fio::job::{EngineClass, Job as FioJob, VerifyKind};
+use cairn_fio::job::{EngineClass, IoEngine, Job as FioJob, VerifyKind};
 use cairn_flags::SetPolicy;
 
 use crate::engine::run::{Stop, Worker};
@@ -79,6 +79,8 @@ pub(crate) struct Built {
     pub(crate) shared: Shared,
     pub(crate) loads: Vec<Load>,
     pub(crate) policies: Vec<(PolicyInfo, Apply)>,
+    /// What files are made on, in one line, where there are any.
+    pub(crate) file_layer: Option<String>,
 }
 
 /// Composes everything a scenario names.
@@ -141,6 +143,7 @@ pub(crate) fn build(
     let shrinker = switches.shrinker(&cache);
     let first_file = ground.files().first().map(|(_, file)| Arc::clone(file));
     Ok(Built {
+        file_layer: ground.layer(),
         shared: Shared::new(
             ground.stack().clone(),
             cache,
@@ -248,6 +251,11 @@ fn fio(
     let broken = |source: FioError| LabError::fio(&spec.name, source);
     for job in &plan.jobs {
         accept::accept(plan, job, &mut |_| {}).map_err(broken)?;
+        if job.queue.ioengine == IoEngine::FileDelete {
+            let why = "jobs of a scenario go on for ever, and a name is deleted once only; creat-clo makes and \
+                       deletes files";
+            return Err(broken(FioError::option(&job.name, "ioengine", why)));
+        }
         let logs = &job.logs;
         if logs.bw.is_some() || logs.lat.is_some() || logs.iops.is_some() || logs.hist.is_some() {
             let why =
@@ -269,9 +277,9 @@ fn fio(
         sample: 0,
     };
     let slow = clones::has_latency(ground.stack());
-    let mut specs = clones::specs(plan, needs, making, |path| {
-        ground.get(path).map(|target| Found {
-            target: target.clone(),
+    let mut specs = clones::specs(plan, needs, making, |job, path, len| {
+        ground.target(job, path, len).map(|target| Found {
+            target,
             ground: Some(0),
             slow,
         })

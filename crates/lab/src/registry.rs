@@ -7,6 +7,7 @@ use std::sync::Arc;
 use cairn_extents::BackendKind;
 use cairn_fio::job::{EngineClass, IoEngine};
 
+use crate::engine::names::NameOp;
 use crate::policy::{Apply, POLICY_KEYS, PolicyInfo};
 
 /// Everything a scenario may name. A program that brings its own layers adds them here and hands the
@@ -165,7 +166,12 @@ fn engine_about(engine: IoEngine) -> &'static str {
         EngineClass::Mapped => "one copy at a time; msync is a flush",
         EngineClass::Null => "touches no device: the cost of the engine itself",
         EngineClass::Cpu => "refused: burns CPU and does no I/O",
-        EngineClass::Metadata => "refused: needs a file system",
+        EngineClass::Metadata if NameOp::of(engine).is_some() => {
+            "one call on a name of the ext4 layer for each file"
+        }
+        EngineClass::Metadata => {
+            "refused: of the calls on names filecreate, filestat and filedelete act"
+        }
         EngineClass::Nbd => {
             "refused: an NBD export is a stack here, nbd(URI), under any other engine"
         }

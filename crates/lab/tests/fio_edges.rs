@@ -128,3 +128,111 @@ fn a_job_that_is_too_large_hears_of_its_size_and_of_no_spec() {
     );
     assert!(text.contains("--stack") && !text.contains("ram("), "{text}");
 }
+
+#[test]
+fn engines_on_names_time_one_call_for_each_file() {
+    // Each of these is what fio 3.33 does.
+    let made = "--ioengine=filecreate --filesize=8k --bs=4k --nrfiles=50 --create_on_open=1 --directory=/a/b";
+    let (result, notes) = run_with(FioOptions::default(), &format!("--name=j {made}")).unwrap();
+    let read = &result.jobs[0].directions.read;
+    // The I/Os that the size comes to, and a latency for each file.
+    assert_eq!((read.total_ios, read.io_bytes), (100, 50 * 8192));
+    assert_eq!(read.clat.stats.count(), 50);
+    assert_eq!(read.lat.stats.count(), 0);
+    assert!(notes.iter().any(|n| n == "file layer: ext4"), "{notes:?}");
+    // What was not made cannot be found, unless it is laid out before.
+    for (line, error) in [
+        (
+            "--ioengine=filestat --filesize=4k --nrfiles=9 --create_on_open=1",
+            2,
+        ),
+        ("--ioengine=filestat --filesize=4k --nrfiles=9 --loops=3", 0),
+        (
+            "--ioengine=filedelete --filesize=4k --nrfiles=9 --create_on_open=1",
+            2,
+        ),
+        ("--ioengine=filedelete --filesize=4k --nrfiles=9", 0),
+        (
+            "--ioengine=filedelete --filesize=4k --nrfiles=9 --loops=2",
+            2,
+        ),
+        (
+            "--ioengine=filecreate --filesize=4k --nrfiles=9 --loops=2 --rw=randwrite",
+            0,
+        ),
+    ] {
+        let (result, notes) = run_with(FioOptions::default(), &format!("--name=j {line}")).unwrap();
+        assert_eq!(result.jobs[0].error, error, "{line}: {notes:?}");
+        if error == 2 {
+            let said = notes.iter().any(|n| n.contains(" of /j.0.0: No such file"));
+            assert!(said || line.contains("loops"), "{line}: {notes:?}");
+        }
+    }
+}
+
+#[test]
+fn names_that_one_job_makes_are_there_for_the_next() {
+    let files =
+        "--filename_format=f.$filenum --nrfiles=200 --filesize=4k --create_on_open=1 --stonewall";
+    let line = format!(
+        "--name=make --ioengine=filecreate {files} --name=look --ioengine=filestat {files} \
+         --name=take --ioengine=filedelete {files} --name=again --ioengine=filestat {files}"
+    );
+    let (result, _) = run_with(FioOptions::default(), &line).unwrap();
+    let of = |job: usize| {
+        (
+            result.jobs[job].error,
+            result.jobs[job].directions.read.total_ios,
+        )
+    };
+    assert_eq!(
+        [of(0), of(1), of(2), of(3)],
+        [(0, 200), (0, 200), (0, 200), (2, 0)]
+    );
+}
+
+#[test]
+fn names_need_a_file_system() {
+    let says =
+        |options: FioOptions<'_>, line: &str| run_with(options, line).unwrap_err().to_string();
+    let line = "--name=j --ioengine=filestat --filesize=4k";
+    let e = says(on("error/ram(64m)"), line);
+    assert!(e.contains("names") && e.contains("`error`"), "{e}");
+    let e = says(
+        FioOptions::default(),
+        &format!("{line} --filename=/dev/sda"),
+    );
+    assert!(e.contains("--on file"), "{e}");
+    let e = says(FioOptions::default(), &format!("{line} --verify=md5"));
+    assert!(e.contains("`verify`"), "{e}");
+    // More names than the device has inodes for.
+    let e = says(
+        on("ram(4m)"),
+        "--name=j --ioengine=filecreate --filesize=4k --nrfiles=9000",
+    );
+    assert!(e.contains("4194304"), "{e}");
+}
+
+#[test]
+fn the_image_of_a_job_is_sound_when_the_run_has_ended() {
+    let temp = tempfile::tempdir().unwrap();
+    let path = temp.path().join("image");
+    std::fs::File::create(&path)
+        .unwrap()
+        .set_len(64 << 20)
+        .unwrap();
+    let stack = format!("file({})", path.display());
+    let line = "--name=w --rw=randwrite --bs=4k --size=4m --numjobs=2 --directory=/d --direct=1 \
+                --name=m --ioengine=filecreate --filesize=4k --nrfiles=300 --create_on_open=1";
+    run_with(on(&stack), line).unwrap();
+    let registry = Registry::default();
+    let stack = registry.block_registry().open(&stack).unwrap();
+    let device = stack.device().clone();
+    let report = cairn_ext4::check(&device).unwrap();
+    assert!(report.findings.is_empty(), "{:?}", report.findings);
+    let options = cairn_ext4::MountOptions::new().read_only(true);
+    let fs = cairn_ext4::Ext4::mount(device, &options).unwrap();
+    assert!(fs.clean(), "unmounted");
+    assert_eq!(fs.stat_path("/d/w.1.0").unwrap().size, 4 << 20);
+    assert_eq!(fs.read_dir("/").unwrap().len(), 4 + 300);
+}

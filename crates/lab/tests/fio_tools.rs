@@ -80,6 +80,10 @@ fn the_same_job_has_the_same_keys_types_and_totals_as_under_fio() {
         "--name=a --rw=write --bs=4k --size=1m --filename=f --verify=crc32c",
         "--name=a --rw=randwrite --bs=4k --io_size=2m --size=1m --norandommap --filename=f --percentile_list=50:99.9",
         "--name=a --rw=write --bs=4k --size=256k --filename=f --description=text --continue_on_error=all",
+        "--name=a --ioengine=filecreate --filesize=8k --bs=4k --nrfiles=30 --create_on_open=1 --openfiles=1 \
+         --fallocate=none",
+        "--name=a --ioengine=filestat --rw=write --filesize=4k --nrfiles=30",
+        "--name=a --ioengine=filedelete --filesize=4k --nrfiles=30 --numjobs=2 --group_reporting --thread",
     ];
     for line in jobs {
         let Some(theirs) = fios(line, temp.path()) else {
@@ -120,6 +124,15 @@ fn the_same_job_has_the_same_keys_types_and_totals_as_under_fio() {
             job["read"]["total_ios"].as_u64().unwrap() + job["write"]["total_ios"].as_u64().unwrap()
         };
         assert_eq!(all(&mine), all(&theirs), "{line}");
+        let calls = |v: &Value| {
+            let job = &v["jobs"][0];
+            let n = |dir: &str, what: &str| job[dir][what]["N"].as_u64().unwrap();
+            ["clat_ns", "lat_ns"].map(|what| n("read", what) + n("write", what))
+        };
+        if line.contains("=file") && line.contains("ioengine") {
+            assert_eq!(calls(&mine), calls(&theirs), "{line}");
+            assert!(mine["jobs"][0]["error"] == 0, "{line}");
+        }
     }
 }
 

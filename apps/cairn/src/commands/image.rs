@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 use std::fs::{self, File};
 use std::io::{self, Read as _, Write};
+use std::os::unix::fs::FileTypeExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -43,6 +44,15 @@ fn told(e: Error) -> anyhow::Error {
 }
 
 fn open(path: &Path, read_only: bool) -> anyhow::Result<Device> {
+    // Opening a pipe waits for somebody at its other end.
+    let kind = fs::metadata(path)
+        .with_context(|| path.display().to_string())?
+        .file_type();
+    anyhow::ensure!(
+        !kind.is_fifo(),
+        "{}: it is neither a regular file nor a block device",
+        path.display()
+    );
     let device = FileDevice::open(FileConfig::new(path).read_only(read_only))
         .with_context(|| path.display().to_string())?;
     Ok(Arc::new(device))
@@ -58,20 +68,30 @@ fn mount(path: &Path, read_only: bool) -> anyhow::Result<Ext4> {
 
 fn mkfs(args: &MkfsArgs) -> anyhow::Result<u8> {
     let shown = || args.image.display().to_string();
-    // A regular file begins anew, so that everything in it reads as zeros.
-    let regular = fs::metadata(&args.image).map_or(true, |m| m.is_file());
+    let options = FormatOptions::new().block_size(args.block_size);
+    // A regular file begins anew, so that everything in it reads as zeros; not before it is known that it can.
+    let before = fs::metadata(&args.image);
+    let regular = before.as_ref().map_or(true, fs::Metadata::is_file);
     if regular {
+        options.fits(args.size).map_err(told).with_context(shown)?;
         let device = FileDevice::open(FileConfig::new(&args.image).size(0)).with_context(shown)?;
         drop(device);
         let file = File::options()
             .write(true)
             .open(&args.image)
             .with_context(shown)?;
+        let had = file.metadata().with_context(shown)?.len();
+        // A size that the host has no room for is refused before anything is lost.
+        if let Err(e) = file.set_len(args.size.max(had)) {
+            if before.is_err() {
+                let _ = fs::remove_file(&args.image);
+            }
+            return Err(e).with_context(shown);
+        }
         file.set_len(0).with_context(shown)?;
         file.set_len(args.size).with_context(shown)?;
     }
     let device = open(&args.image, false)?;
-    let options = FormatOptions::new().block_size(args.block_size);
     if let Err(e) = format(&device, &options) {
         if regular {
             // Nothing half made stays.
@@ -313,13 +333,25 @@ fn get(args: &GetArgs) -> anyhow::Result<u8> {
         dst.push(args.path.rsplit('/').next().unwrap_or_default());
     }
     let shown = || dst.display().to_string();
-    let mut to = File::create(&dst).with_context(shown)?;
+    // A file that is there is replaced whole or not at all; a pipe or a device is written as it is.
+    let place = match fs::metadata(&dst) {
+        Ok(m) if !m.is_file() => None,
+        _ => Some(fs::canonicalize(&dst).unwrap_or_else(|_| dst.clone())),
+    };
+    let name = format!(".cairn-{}.part", std::process::id());
+    let part = place.as_ref().map(|place| place.with_file_name(name));
+    let mut to = File::create(part.as_ref().unwrap_or(&dst)).with_context(shown)?;
     let copied = copy_out(&fs, &file, &mut to)
         .map_err(anyhow::Error::from)
-        .and_then(|done| done.map_err(anyhow::Error::from));
+        .and_then(|done| done.map_err(anyhow::Error::from))
+        .and_then(|()| match (&part, &place) {
+            (Some(part), Some(place)) => fs::rename(part, place).map_err(anyhow::Error::from),
+            _ => Ok(()),
+        });
     if let Err(e) = copied {
-        // Nothing half written stays.
-        let _ = fs::remove_file(&dst);
+        if let Some(part) = part {
+            let _ = fs::remove_file(part);
+        }
         return Err(Failed(e.context(shown())).into());
     }
     Ok(DONE)

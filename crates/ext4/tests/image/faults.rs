@@ -9,10 +9,14 @@ use crate::support::{formatted, mount, sound};
 
 /// Some of everything; stops at the first error.
 fn everything(fs: &Ext4, round: u32) -> Result<(), Error> {
+    some_of_everything(fs, round, 30)
+}
+
+fn some_of_everything(fs: &Ext4, round: u32, files: u32) -> Result<(), Error> {
     let dir = format!("/d{round}");
     fs.mkdir(&dir)?;
     fs.symlink("x".repeat(200), format!("{dir}/link"))?;
-    for n in 0..30 {
+    for n in 0..files {
         let file = fs.create(format!(
             "{dir}/a rather long name, so that the directory grows {n:0100}"
         ))?;
@@ -176,4 +180,129 @@ fn what_the_device_refuses_reaches_the_caller_and_nothing_is_lost() {
         fs.unmount().unwrap();
         sound(&disk, &format!("{op} at {rate}"));
     }
+}
+
+#[test]
+fn every_allocation_may_find_the_device_full() {
+    // A file takes all but `left` blocks; what is kept for extent trees is left as well.
+    let disk = formatted(2 << 20, &FormatOptions::new().block_size(1024));
+    let fs = mount(&disk);
+    let filler = fs.create("/filler").unwrap();
+    let (mut off, mut step) = (0, 256 << 10);
+    while step >= 1024 {
+        match fs.allocate(&filler, off, step, false) {
+            Ok(()) => off += step,
+            Err(Error::NoSpace { .. }) => step /= 2,
+            Err(e) => panic!("{e}"),
+        }
+    }
+    fs.fsync(&filler).unwrap();
+    let mut full = 0;
+    for left in 0.. {
+        fs.truncate(&filler, off - left * 1024).unwrap();
+        let before = fs.statfs();
+        let result = some_of_everything(&fs, 0, 8);
+        remove_all(&fs);
+        fs.sync().unwrap();
+        assert_eq!(fs.statfs(), before, "{left} blocks left");
+        if left % 8 == 0 || result.is_ok() {
+            sound_but_in_use(&disk, &format!("{left} blocks left"));
+        }
+        match result {
+            Ok(()) => break,
+            Err(Error::NoSpace { .. }) => full += 1,
+            Err(e) => panic!("{left} blocks left: {e}"),
+        }
+    }
+    assert!(full > 40, "{full}");
+    fs.close(filler).unwrap();
+    fs.unmount().unwrap();
+    sound(&disk, "filled to every degree");
+}
+
+#[test]
+fn each_request_to_the_device_may_fail() {
+    let options = FormatOptions::new().block_size(1024);
+    for op in [Op::Read, Op::Write, Op::Flush] {
+        let mut positions = 0;
+        for skip in 0.. {
+            let disk = formatted(2 << 20, &options);
+            let rule = ErrorRule {
+                op: Some(op),
+                skip,
+                count: Some(1),
+                ..ErrorRule::default()
+            };
+            let layer = Arc::new(ErrorLayer::new(Arc::clone(&disk), rule));
+            let device: Device = Arc::clone(&layer) as Device;
+            let told = one_failure(&device);
+            let what = format!("{op} number {skip}");
+            if layer.injected() == 0 {
+                assert!(!told, "{what}: an error of nobody");
+                break;
+            }
+            assert!(told, "{what}: nobody was told");
+            positions += 1;
+            // All judges now and then, and the quick one always.
+            if skip % 16 == 0 {
+                sound(&disk, &what);
+            } else {
+                let report = cairn_ext4::check(&disk).unwrap();
+                assert!(
+                    report.findings.is_empty() && report.clean,
+                    "{what}: {report:?}"
+                );
+            }
+        }
+        let least = if op == Op::Flush { 5 } else { 30 };
+        assert!(positions > least, "{op}: {positions} positions");
+    }
+}
+
+/// Mounts, works and unmounts, and goes on after an error as a caller would; whether there was one.
+fn one_failure(device: &Device) -> bool {
+    let mut told = false;
+    // Few buffers, so that blocks are read again.
+    let options = MountOptions::new().buffers(64);
+    let mounted = Ext4::mount(Arc::clone(device), &options);
+    let fs = mounted.unwrap_or_else(|_| {
+        told = true;
+        Ext4::mount(Arc::clone(device), &options).unwrap()
+    });
+    told |= some_of_everything(&fs, 0, 4).is_err();
+    told |= read_all(&fs).is_err();
+    for _ in 0..2 {
+        told |= fs.sync().is_err();
+    }
+    fs.sync().unwrap();
+    told |= fs.unmount().is_err();
+    fs.unmount().unwrap();
+    told
+}
+
+/// Reads whatever was made.
+fn read_all(fs: &Ext4) -> Result<(), Error> {
+    fs.extents().shrink(1000);
+    for entry in fs.read_dir("/")? {
+        if entry.kind != 2 || entry.name.starts_with(b".") {
+            continue;
+        }
+        let dir = [b"/", entry.name.as_slice()].concat();
+        for entry in fs.read_dir(&dir)? {
+            let path = [&dir[..], b"/", &entry.name].concat();
+            match entry.kind {
+                1 => {
+                    let file = fs.open(&path)?;
+                    let read = fs.read_at(&file, 0, &mut [0; 60_000]);
+                    fs.close(file)?;
+                    read?;
+                }
+                7 => {
+                    fs.read_link(&path)?;
+                }
+                _ => {}
+            }
+        }
+    }
+    Ok(())
 }

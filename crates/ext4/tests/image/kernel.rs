@@ -186,6 +186,90 @@ fn same(a: &Tree, b: &Tree, what: &str) {
     }
 }
 
+/// A run of blocks: first in the file, how many, first on the device, whether not written yet.
+type Run = (u64, u64, u64, bool);
+
+/// Runs that continue each other as one.
+fn joined(runs: impl Iterator<Item = Run>) -> Vec<Run> {
+    let mut all: Vec<Run> = Vec::new();
+    for run in runs {
+        match all.last_mut() {
+            Some(last)
+                if last.0 + last.1 == run.0 && last.2 + last.1 == run.2 && last.3 == run.3 =>
+            {
+                last.1 += run.1;
+            }
+            _ => all.push(run),
+        }
+    }
+    all
+}
+
+fn our_runs(fs: &Ext4, path: &str) -> Vec<Run> {
+    let file = fs.open(path).unwrap();
+    let extents = fs.mapped(&file).unwrap();
+    fs.close(file).unwrap();
+    joined(extents.into_iter().map(|e| {
+        let (start, unwritten) = match e.status {
+            cairn_extents::Status::Written(start) => (start, false),
+            cairn_extents::Status::Unwritten(start) => (start, true),
+            other => panic!("{path}: {other:?} is mapped"),
+        };
+        (u64::from(e.lblk), u64::from(e.len), start, unwritten)
+    }))
+}
+
+/// What the kernel says of the blocks of files, in the order of the files; `None` without filefrag.
+fn their_runs(root: &Path, paths: &[&String], block: usize) -> Option<Vec<Vec<Run>>> {
+    let out = Command::new("filefrag")
+        .args(["-v", &format!("-b{block}")])
+        .args(paths.iter().map(|path| path.trim_start_matches('/')))
+        .current_dir(root)
+        .output()
+        .ok()?;
+    let mut files: Vec<Vec<Run>> = Vec::new();
+    for line in String::from_utf8_lossy(&out.stdout).lines() {
+        if line.starts_with("File size of ") {
+            files.push(Vec::new());
+        }
+        // Number, first and last in the file, first and last on the device, how many, then flags.
+        let words = line.split([' ', ':', '.']).filter(|w| !w.is_empty());
+        let numbers: Vec<u64> = words.map_while(|w| w.parse().ok()).collect();
+        if let (true, Some(runs)) = (numbers.len() >= 6, files.last_mut()) {
+            runs.push((
+                numbers[1],
+                numbers[5],
+                numbers[3],
+                line.contains("unwritten"),
+            ));
+        }
+    }
+    Some(
+        files
+            .into_iter()
+            .map(|runs| joined(runs.into_iter()))
+            .collect(),
+    )
+}
+
+/// Compares the blocks of all files; how many runs there were.
+fn same_runs(fs: &Ext4, root: &Path, tree: &Tree, what: &str) -> usize {
+    let paths: Vec<&String> = tree
+        .iter()
+        .filter(|(_, (kind, ..))| *kind == 'f')
+        .map(|(path, _)| path)
+        .collect();
+    let Some(theirs) = their_runs(root, &paths, fs.block_size()) else {
+        println!("skipped: filefrag is not installed, so no extents are compared");
+        return 0;
+    };
+    assert_eq!(theirs.len(), paths.len(), "{what}");
+    for (path, theirs) in paths.iter().zip(&theirs) {
+        assert_eq!(&our_runs(fs, path), theirs, "{what}: {path}");
+    }
+    theirs.iter().map(Vec::len).sum()
+}
+
 /// Work for our side, different in each turn.
 fn our_turn(fs: &Ext4, turn: u64) {
     let mut rng = fastrand::Rng::with_seed(turn);
@@ -325,6 +409,14 @@ fn the_kernel_and_this_layer_write_in_turns() {
                 u64::from(statfs.free_inodes),
                 "{name}: free inodes"
             );
+            // Two writers at once would be one too many; both read here.
+            let fs = Ext4::mount(
+                load(&image),
+                &cairn_ext4::MountOptions::new().read_only(true),
+            )
+            .unwrap();
+            let runs = same_runs(&fs, mounted.path(), &found, &format!("{name}, turn {turn}"));
+            assert!(runs > 300 || runs == 0, "{name}: {runs} runs");
             their_turn(mounted.path(), turn);
             let mut expect = Tree::new();
             theirs(mounted.path(), "", &mut expect);

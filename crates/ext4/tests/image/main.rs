@@ -10,6 +10,7 @@
 
 mod corrupt;
 mod counts;
+mod damage;
 mod data;
 mod faults;
 mod kernel;

@@ -5,8 +5,14 @@ struct Image<'b> {
     bs: usize,
     seed: u32,
     wide: bool,
-    wrong: Vec<String>,
+    wrong: Vec<Wrong>,
     seen: usize,
+}
+
+/// A checksum that is not right: of what, and where which bytes would be.
+struct Wrong {
+    what: String,
+    right: Vec<(usize, Vec<u8>)>,
 }
 
 fn table() -> [u32; 256] {
@@ -44,6 +50,20 @@ fn u32_(b: &[u8], at: usize) -> u32 {
 
 /// What is wrong, and nothing if the image has no checksums.
 pub(crate) fn wrong(bytes: &[u8]) -> Vec<String> {
+    look(bytes).into_iter().map(|wrong| wrong.what).collect()
+}
+
+/// Makes every checksum right, so that of a damage only the damage is left.
+pub(crate) fn mend(bytes: &mut [u8]) {
+    // That of a bitmap lies in a descriptor, which has one itself.
+    for _ in 0..3 {
+        for (at, right) in look(bytes).into_iter().flat_map(|wrong| wrong.right) {
+            bytes[at..at + right.len()].copy_from_slice(&right);
+        }
+    }
+}
+
+fn look(bytes: &[u8]) -> Vec<Wrong> {
     let sb = &bytes[1024..2048];
     if u32_(sb, 0x64) & 0x400 == 0 {
         return Vec::new();
@@ -61,20 +81,32 @@ pub(crate) fn wrong(bytes: &[u8]) -> Vec<String> {
         wrong: Vec::new(),
         seen: 0,
     };
-    image.same("superblock", crc(!0, &sb[..0x3fc]), u32_(sb, 0x3fc));
+    image.same("superblock", crc(!0, &sb[..0x3fc]), &[&sb[0x3fc..]]);
     image.groups(sb);
     assert!(image.seen > 3, "nothing was looked at");
     image.wrong
 }
 
 impl<'b> Image<'b> {
-    fn same(&mut self, what: impl Into<String>, right: u32, found: u32) {
+    /// Compares a checksum with what the image has in one part or two of it, the low one first.
+    fn same(&mut self, what: impl Into<String>, right: u32, parts: &[&'b [u8]]) {
         self.seen += 1;
-        if right != found {
-            self.wrong.push(format!(
-                "{}: {found:#x}, {right:#x} would be right",
-                what.into()
-            ));
+        let mut rest = &right.to_le_bytes()[..];
+        let mut fix = Vec::new();
+        let mut differs = false;
+        for part in parts {
+            let (now, later) = rest.split_at(part.len());
+            differs |= now != *part;
+            // Parts are of the image.
+            let at = part.as_ptr() as usize - self.b.as_ptr() as usize;
+            fix.push((at, now.to_vec()));
+            rest = later;
+        }
+        if differs {
+            self.wrong.push(Wrong {
+                what: format!("{}: {parts:x?}, {right:#x} would be right", what.into()),
+                right: fix,
+            });
         }
     }
 
@@ -89,20 +121,19 @@ impl<'b> Image<'b> {
         let blocks = u32_(sb, 4) as usize;
         let size = if self.wide { u16_(sb, 0xfe) } else { 32 };
         let isize = u16_(sb, 0x58);
-        let bitmap = |c: u32| if size >= 64 { c } else { c & 0xffff };
         for g in 0..(blocks - first).div_ceil(per) {
             let at = (first + 1) * self.bs + g * size;
             let desc = &self.b[at..at + size];
             let mut zeroed = desc.to_vec();
             zeroed[0x1e..0x20].fill(0);
-            let sum = crc(crc(self.seed, &(g as u32).to_le_bytes()), &zeroed) & 0xffff;
-            self.same(format!("group {g}"), sum, u16_(desc, 0x1e) as u32);
-            let high = |at: usize| {
+            let sum = crc(crc(self.seed, &(g as u32).to_le_bytes()), &zeroed);
+            self.same(format!("group {g}"), sum, &[&desc[0x1e..0x20]]);
+            let parts = |low: usize, high: usize| -> Vec<&[u8]> {
+                let mut parts = vec![&desc[low..low + 2]];
                 if size >= 64 {
-                    (u16_(desc, at) as u32) << 16
-                } else {
-                    0
+                    parts.push(&desc[high..high + 2]);
                 }
+                parts
             };
             let place = |low: usize, at: usize| {
                 u64::from(u32_(desc, low))
@@ -114,23 +145,15 @@ impl<'b> Image<'b> {
             };
             let flags = u16_(desc, 0x12);
             if flags & 2 == 0 {
-                let sum = bitmap(crc(self.seed, &self.block(place(0, 0x20))[..per / 8]));
-                self.same(
-                    format!("block bitmap {g}"),
-                    sum,
-                    u16_(desc, 0x18) as u32 | high(0x38),
-                );
+                let sum = crc(self.seed, &self.block(place(0, 0x20))[..per / 8]);
+                self.same(format!("block bitmap {g}"), sum, &parts(0x18, 0x38));
             }
             if flags & 1 != 0 {
                 continue;
             }
             let map = self.block(place(4, 0x24));
-            let sum = bitmap(crc(self.seed, &map[..inodes / 8]));
-            self.same(
-                format!("inode bitmap {g}"),
-                sum,
-                u16_(desc, 0x1a) as u32 | high(0x3a),
-            );
+            let sum = crc(self.seed, &map[..inodes / 8]);
+            self.same(format!("inode bitmap {g}"), sum, &parts(0x1a, 0x3a));
             let unused = u16_(desc, 0x1c);
             for n in 0..inodes - unused {
                 let at = place(8, 0x28) as usize * self.bs + n * isize;
@@ -142,7 +165,7 @@ impl<'b> Image<'b> {
         }
     }
 
-    fn inode(&mut self, ino: u32, raw: &[u8]) {
+    fn inode(&mut self, ino: u32, raw: &'b [u8]) {
         let seed = crc(crc(self.seed, &ino.to_le_bytes()), &raw[0x64..0x68]);
         let mut zeroed = raw.to_vec();
         zeroed[0x7c..0x7e].fill(0);
@@ -151,15 +174,11 @@ impl<'b> Image<'b> {
             zeroed[0x82..0x84].fill(0);
         }
         let sum = crc(seed, &zeroed);
+        let mut parts = vec![&raw[0x7c..0x7e]];
         if long {
-            self.same(
-                format!("inode {ino}"),
-                sum,
-                u16_(raw, 0x7c) as u32 | (u16_(raw, 0x82) as u32) << 16,
-            );
-        } else {
-            self.same(format!("inode {ino}"), sum & 0xffff, u16_(raw, 0x7c) as u32);
+            parts.push(&raw[0x82..0x84]);
         }
+        self.same(format!("inode {ino}"), sum, &parts);
         let (mode, links, flags) = (u16_(raw, 0), u16_(raw, 0x1a), u32_(raw, 0x20));
         if links == 0 || flags & 0x8_0000 == 0 {
             return;
@@ -197,11 +216,8 @@ impl<'b> Image<'b> {
                 let child = u64::from(u32_(e, 4)) | (u16_(e, 8) as u64) << 32;
                 let b = self.block(child);
                 let at = 12 + 12 * u16_(b, 4);
-                self.same(
-                    format!("extent block {child} of {ino}"),
-                    crc(seed, &b[..at]),
-                    u32_(b, at),
-                );
+                let what = format!("extent block {child} of {ino}");
+                self.same(what, crc(seed, &b[..at]), &[&b[at..at + 4]]);
                 self.node(ino, seed, b, runs);
             }
         }
@@ -219,11 +235,11 @@ impl<'b> Image<'b> {
                 crc(crc(seed, &b[..at + 8 * count]), &b[tail..tail + 4]),
                 &[0; 4],
             );
-            self.same(what, sum, u32_(b, tail + 4));
+            self.same(what, sum, &[&b[tail + 4..tail + 8]]);
         } else {
             let at = self.bs - 12;
-            self.same(what.clone(), 0xde00_000c, u32_(b, at + 4));
-            self.same(what, crc(seed, &b[..at]), u32_(b, at + 8));
+            self.same(what.clone(), 0xde00_000c, &[&b[at + 4..at + 8]]);
+            self.same(what, crc(seed, &b[..at]), &[&b[at + 8..at + 12]]);
         }
     }
 }

@@ -184,8 +184,9 @@ impl Verifier {
 /// The I/O that ended a job.
 #[derive(Debug, Clone)]
 pub(crate) struct Failed {
-    pub(crate) step: Step,
     pub(crate) error: cairn_block::Error,
+    /// What failed, for people.
+    pub(crate) text: String,
 }
 
 impl Worker {
@@ -290,14 +291,18 @@ impl Worker {
                 let Some(target) = targets.get(io.region) else {
                     return Ok(());
                 };
-                match io.dir {
-                    READ => {
+                match (target, io.dir) {
+                    (Target::Name(name), dir) => {
+                        let (nanos, done) = name.io(io.len, timed);
+                        (dir, io.len, nanos, done)
+                    }
+                    (_, READ) => {
                         let buf = filler.for_read(io.len);
                         let begun = timed.then(Instant::now);
                         let done = target.read(io.offset, buf);
                         (io.dir, io.len, elapsed(begun), done)
                     }
-                    WRITE => {
+                    (_, WRITE) => {
                         let buf = filler.for_write(io.offset, io.len);
                         let number = verify.as_ref().map(|v| {
                             let number = v.written().next();
@@ -312,7 +317,7 @@ impl Worker {
                         }
                         (io.dir, io.len, nanos, done)
                     }
-                    _ => {
+                    (_, _) => {
                         let begun = timed.then(Instant::now);
                         let done = target.trim(io.offset, io.len);
                         (io.dir, io.len, elapsed(begun), done)
@@ -333,9 +338,17 @@ impl Worker {
                 }
             }
             Err(error) => {
-                recorder.failed(dir, || (error.errno(), describe(&step, &error)));
+                let text = || match step {
+                    Step::Io(io) => match targets.get(io.region) {
+                        Some(Target::Name(name)) => name.describe(&error),
+                        _ => describe(&step, &error),
+                    },
+                    Step::Flush(_) => describe(&step, &error),
+                };
+                recorder.failed(dir, || (error.errno(), text()));
                 if !self.go_on.get(dir).copied().unwrap_or(false) {
-                    return Err(Failed { step, error });
+                    let text = text();
+                    return Err(Failed { error, text });
                 }
             }
         }
@@ -352,7 +365,7 @@ impl Worker {
 }
 
 /// An I/O that failed, for people.
-pub(crate) fn describe(step: &Step, error: &cairn_block::Error) -> String {
+fn describe(step: &Step, error: &cairn_block::Error) -> String {
     match step {
         Step::Io(io) => {
             let dir = Ddir::ALL.get(io.dir).map_or("", |d| d.word());

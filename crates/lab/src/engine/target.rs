@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use cairn_block::{BlockDeviceExt, Caps, Device, Error, Op, ReqFlags, Result};
 
+use super::names::Name;
 use crate::files::AnyFile;
 
 /// What stands behind one file name of a job.
@@ -14,6 +15,8 @@ pub(crate) enum Target {
     File(Arc<AnyFile>),
     /// A window of the device itself.
     Window(Window),
+    /// A name, with operations instead of I/Os.
+    Name(Arc<Name>),
     /// Nothing at all: the cost of the engine.
     Null,
 }
@@ -76,7 +79,7 @@ impl Target {
                 }
                 Ok(())
             }
-            Self::Null => Ok(()),
+            Self::Name(_) | Self::Null => Ok(()),
         }
     }
 
@@ -101,7 +104,7 @@ impl Target {
                 }
                 Ok(())
             }
-            Self::Null => Ok(()),
+            Self::Name(_) | Self::Null => Ok(()),
         }
     }
 
@@ -115,7 +118,7 @@ impl Target {
                 let at = w.place(Op::Discard, offset, len)?;
                 w.device.discard(at..at + len, ReqFlags::empty())
             }
-            Self::Null => Ok(()),
+            Self::Name(_) | Self::Null => Ok(()),
         }
     }
 
@@ -123,7 +126,7 @@ impl Target {
         match self {
             Self::File(file) => file.flush(),
             Self::Window(w) => w.device.flush(),
-            Self::Null => Ok(()),
+            Self::Name(_) | Self::Null => Ok(()),
         }
     }
 }

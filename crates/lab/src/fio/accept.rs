@@ -4,6 +4,7 @@ use cairn_fio::job::{EngineClass, Fallocate, FileServiceType, Job, SubmitMode, V
 use cairn_fio::options::Tier;
 use cairn_fio::{Given, Plan};
 
+use crate::engine::names::NameOp;
 use crate::fio_error::FioError;
 
 /// Options that this engine acts on.
@@ -167,6 +168,16 @@ pub(crate) fn accept(plan: &Plan, job: &Job, note: &mut dyn FnMut(String)) -> Re
             if ACTS.contains(&given.name) {
                 continue;
             }
+            if given.name == "create_on_open" {
+                // With these engines it acts: the files are not made before the job begins.
+                if job.queue.ioengine.class() != EngineClass::Metadata {
+                    note(
+                        "create_on_open: no effect, every file is made when the run begins"
+                            .to_owned(),
+                    );
+                }
+                continue;
+            }
             match MOOT.iter().find(|(name, _)| *name == given.name) {
                 Some((_, "")) => {}
                 Some((name, why)) => note(format!("{name}: no effect, {why}")),
@@ -200,12 +211,7 @@ fn values(job: &Job) -> Result<(), FioError> {
                 "cpuio does no I/O; take null for the cost of the engine",
             );
         }
-        EngineClass::Metadata => {
-            return refuse(
-                "ioengine",
-                "operations on names need a file system, which the flat file layer is not",
-            );
-        }
+        EngineClass::Metadata => names(job)?,
         EngineClass::Nbd => {
             return refuse(
                 "ioengine",
@@ -255,6 +261,24 @@ fn values(job: &Job) -> Result<(), FioError> {
     Ok(())
 }
 
+/// Checks a job whose operations are on names.
+fn names(job: &Job) -> Result<(), FioError> {
+    let refuse = |option: &str, why: &str| Err(FioError::option(&job.name, option, why));
+    if NameOp::of(job.queue.ioengine).is_none() {
+        return refuse(
+            "ioengine",
+            "of the engines that work on names filecreate, filestat and filedelete act",
+        );
+    }
+    if !job.replay.read_iolog.is_empty() {
+        return refuse("read_iolog", "a log has I/Os, and this engine does none");
+    }
+    if job.verify.kind != VerifyKind::None {
+        return refuse("verify", "the engine writes nothing; leave it out");
+    }
+    Ok(())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -271,7 +295,8 @@ mod tests {
         for (text, option) in [
             ("verify=md5\nverify_dump=1", "verify_dump"),
             ("rate_ignore_thinktime=1", "rate_ignore_thinktime"),
-            ("ioengine=filecreate", "ioengine"),
+            ("ioengine=dircreate", "ioengine"),
+            ("ioengine=filestat\nverify=md5", "verify"),
             ("flow=3", "flow"),
             ("fsync=1\nfdatasync=2", "fdatasync"),
             ("io_submit_mode=offload", "io_submit_mode"),

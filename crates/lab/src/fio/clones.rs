@@ -6,12 +6,12 @@ use std::time::Duration;
 use cairn_block::Stack;
 use cairn_fio::Plan;
 use cairn_fio::job::{
-    Amount, CpusPolicy, Ddir, ErrorMask, Fallocate, FileServiceType, Job, RwMode, SyncIo,
-    VerifyKind,
+    Amount, CpusPolicy, Ddir, EngineClass, ErrorMask, Fallocate, FileServiceType, Job, RwMode,
+    SyncIo, VerifyKind,
 };
 use cairn_fio::plan::JobClone;
 
-use super::ground::{Need, On};
+use super::ground::{Held, Need, On};
 use crate::engine::clock::Clock;
 use crate::engine::fill::{Fill, Filler};
 use crate::engine::generate::{Generator, Params, Region, Service, mix};
@@ -198,11 +198,22 @@ pub(crate) fn merge(plan: &Plan, clones: &[CloneNeeds], on: Option<On>) -> Vec<N
             None => job.access.rw.has(Ddir::Read),
         };
         let read = reads || job.files.overwrite;
+        let names = job.queue.ioengine.class() == EngineClass::Metadata;
+        let held = match (names, job.files.create_on_open) {
+            (true, true) => Held::Absent,
+            (true, false) => Held::Closed,
+            (false, _) => Held::Open,
+        };
         for (path, region) in &clone.files {
-            let bytes = region.start.saturating_add(region.len);
+            let bytes = match held {
+                Held::Absent => 0,
+                _ => region.start.saturating_add(region.len),
+            };
             match needs.iter_mut().find(|n| n.path == *path) {
                 Some(need) => {
                     need.bytes = need.bytes.max(bytes);
+                    need.held = need.held.max(held);
+                    need.names |= names;
                     if read {
                         need.fresh = Fresh::Written;
                     }
@@ -216,6 +227,8 @@ pub(crate) fn merge(plan: &Plan, clones: &[CloneNeeds], on: Option<On>) -> Vec<N
                     } else {
                         fresh(plan, job)
                     },
+                    held,
+                    names,
                 }),
             }
         }
@@ -291,7 +304,7 @@ pub(crate) fn specs(
     plan: &Plan,
     clones: Vec<CloneNeeds>,
     making: Making,
-    target: impl Fn(&str) -> Option<Found>,
+    target: impl Fn(&Job, &str, u64) -> Option<Found>,
 ) -> Result<Vec<CloneSpec>, FioError> {
     let mut specs = Vec::with_capacity(clones.len());
     let mut threads = 0;
@@ -309,14 +322,14 @@ pub(crate) fn specs(
         let mut slow = false;
         let mut grounds = Vec::new();
         for (path, region) in files {
-            let found = if job.queue.ioengine.class() == cairn_fio::job::EngineClass::Null {
+            let found = if job.queue.ioengine.class() == EngineClass::Null {
                 Some(Found {
                     target: Target::Null,
                     ground: None,
                     slow: false,
                 })
             } else {
-                target(&path)
+                target(job, &path, region.len)
             };
             // Every path was made before; one that was not would be a slip of this crate.
             let Some(found) = found else {

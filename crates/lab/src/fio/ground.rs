@@ -7,8 +7,10 @@ use cairn_block::{BlockDeviceExt, Device, Stack};
 use cairn_buffer::CountingProbe;
 use cairn_ext4::Ext4;
 use cairn_extents::ExtentCache;
+use cairn_fio::job::Job;
 use cairn_flags::Probe;
 
+use crate::engine::names::{Name, NameOp, NameSpace};
 use crate::engine::target::{Target, Window};
 use crate::file::{FileSpec, FlatFile, Fresh};
 use crate::files::{self, AnyFile, LayerFile};
@@ -34,6 +36,20 @@ pub(crate) struct Need {
     /// Bytes from its start.
     pub(crate) bytes: u64,
     pub(crate) fresh: Fresh,
+    pub(crate) held: Held,
+    /// Whether jobs work on its name.
+    pub(crate) names: bool,
+}
+
+/// What is there of a path when the jobs begin.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Held {
+    /// Nothing: jobs make the name.
+    Absent,
+    /// A closed file: jobs work on its name.
+    Closed,
+    /// An open file or window, for I/Os.
+    Open,
 }
 
 /// A stack and the windows taken on it so far.
@@ -43,6 +59,8 @@ pub(crate) struct Ground {
     len: u64,
     next: u64,
     places: HashMap<String, Target>,
+    /// Paths whose names jobs work on, as the file system has them.
+    names: HashMap<String, String>,
     files: Vec<(String, Arc<AnyFile>)>,
     layer: Layer,
     cache: ExtentCache,
@@ -79,6 +97,7 @@ impl Ground {
             stack,
             next: 0,
             places: HashMap::new(),
+            names: HashMap::new(),
             files: Vec::new(),
             layer: Layer::Open,
             cache,
@@ -91,10 +110,16 @@ impl Ground {
     pub(crate) fn size_for(needs: &[Need]) -> u64 {
         let bytes = Self::bytes_of(needs);
         if needs.iter().any(|n| n.on == On::File) {
-            bytes.saturating_add(files::overhead(bytes))
+            bytes.saturating_add(Self::overhead(needs))
         } else {
             bytes
         }
+    }
+
+    /// Bytes that a file system for these needs takes for itself.
+    fn overhead(needs: &[Need]) -> u64 {
+        let names = needs.iter().filter(|n| n.held != Held::Open).count() as u64;
+        files::overhead(Self::bytes_of(needs), names)
     }
 
     /// Bytes of the files and windows alone.
@@ -111,7 +136,7 @@ impl Ground {
             return;
         }
         let bytes = Self::bytes_of(needs);
-        let need = bytes.saturating_add(files::overhead(bytes));
+        let need = bytes.saturating_add(Self::overhead(needs));
         self.layer = if self.next > 0 || needs.iter().any(|n| n.on == On::Device) {
             Layer::Flat("a part of the device is used as it is".to_owned())
         } else if let Some(name) = unsuited(&self.stack) {
@@ -216,6 +241,36 @@ impl Ground {
         self.places.get(path)
     }
 
+    /// What a job works on at a path that was made, in steps of `len` bytes where it is a name.
+    pub(crate) fn target(&self, job: &Job, path: &str, len: u64) -> Option<Target> {
+        let Some(op) = NameOp::of(job.queue.ioengine) else {
+            return self.get(path).cloned();
+        };
+        let (space, path) = match &self.layer {
+            Layer::Ext4(fs) => (NameSpace::Plain(Arc::clone(fs)), self.names.get(path)?),
+            Layer::Counted(fs) => (NameSpace::Counted(Arc::clone(fs)), self.names.get(path)?),
+            Layer::Open | Layer::Flat(_) => return None,
+        };
+        Some(Target::Name(Arc::new(Name::new(
+            space,
+            path.clone(),
+            op,
+            len,
+        ))))
+    }
+
+    /// Unmounts the file system, if there is one.
+    ///
+    /// # Errors
+    /// What could not be written.
+    pub(crate) fn end(&self) -> Result<(), cairn_ext4::Error> {
+        match &self.layer {
+            Layer::Open | Layer::Flat(_) => Ok(()),
+            Layer::Ext4(fs) => fs.unmount(),
+            Layer::Counted(fs) => fs.unmount(),
+        }
+    }
+
     /// Keeps the device's next bytes for something that is no file.
     ///
     /// # Errors
@@ -242,7 +297,10 @@ impl Ground {
         let alone = needs.len() == 1 && self.next == 0;
         self.choose(needs);
         for need in needs {
-            if self.places.contains_key(&need.path) {
+            if need.names {
+                self.name(need)?;
+            }
+            if self.places.contains_key(&need.path) || need.held != Held::Open {
                 continue;
             }
             let on_layer = match (&self.layer, need.on) {
@@ -281,6 +339,30 @@ impl Ground {
             };
             self.places.insert(need.path.clone(), target);
         }
+        Ok(())
+    }
+
+    /// Makes what a job that works on a name finds.
+    fn name(&mut self, need: &Need) -> Result<(), FioError> {
+        let path = match (need.on, &self.layer) {
+            (On::File, Layer::Ext4(fs)) => name_on(fs, need)?,
+            (On::File, Layer::Counted(fs)) => name_on(fs, need)?,
+            (On::File, Layer::Flat(why)) => {
+                return Err(FioError::job(
+                    &need.path,
+                    format!(
+                        "the job works on names, which flat files have not; they are flat because {why}"
+                    ),
+                ));
+            }
+            _ => {
+                return Err(FioError::job(
+                    &need.path,
+                    "the job works on names, which a device has not: run it with --on file",
+                ));
+            }
+        };
+        self.names.insert(need.path.clone(), path);
         Ok(())
     }
 
@@ -360,6 +442,16 @@ fn layer_file<P: Probe>(fs: &Arc<Ext4<P>>, need: &Need) -> Result<LayerFile<P>, 
         }
     }
     Ok(file)
+}
+
+/// The name of a file of the ext4 layer; the file too, if it is to be there but not open.
+fn name_on<P: Probe>(fs: &Arc<Ext4<P>>, need: &Need) -> Result<String, FioError> {
+    let broken = |e: cairn_ext4::Error| FioError::job(&need.path, format!("the file layer: {e}"));
+    let path = files::directories(fs, &need.path).map_err(broken)?;
+    if need.held == Held::Closed && fs.stat_path(&path).is_err() {
+        layer_file(fs, need)?.close().map_err(broken)?;
+    }
+    Ok(path)
 }
 
 /// Fills a window with bytes that belong to the seed.

@@ -11,7 +11,7 @@ use cairn_fio::output::CpuUsage;
 
 use super::track::End;
 use super::usage;
-use crate::engine::run::{Failed, Stop, Worker, describe};
+use crate::engine::run::{Failed, Stop, Worker};
 use crate::load;
 
 /// Errno of a panic in a worker (EIO).
@@ -76,7 +76,7 @@ impl LaneThread {
         let failed = match ended {
             _ if pinned.is_err() => pinned.err().map(|e| (EINVAL, e)),
             Ok(Ok(())) => worker.verify.as_ref().and_then(|v| v.verdict()),
-            Ok(Err(failed)) => Some((failed.error.errno(), describe(&failed.step, &failed.error))),
+            Ok(Err(failed)) => Some((failed.error.errno(), failed.text)),
             Err(panic) => Some((EIO, format!("a worker panicked: {}", load::said(&*panic)))),
         };
         let (logs, lines_lost) = worker

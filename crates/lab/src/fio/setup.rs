@@ -8,7 +8,7 @@ use cairn_fio::Plan;
 use cairn_fio::job::EngineClass;
 
 use super::clones::{self, CloneNeeds, CloneSpec, Found, Making};
-use super::ground::{Ground, Need, On};
+use super::ground::{Ground, Held, Need, On};
 use crate::file::Fresh;
 use crate::fio_error::FioError;
 use crate::registry::Registry;
@@ -102,12 +102,15 @@ pub(crate) fn setup(
                     (On::File, Fresh::Written) => ", laid out before the jobs begin",
                     _ => "",
                 };
-                note(format!(
-                    "{}: {kind} of {} bytes on {}{laid}",
-                    need.path,
-                    need.bytes,
-                    ground.spec()
-                ));
+                note(match need.held {
+                    Held::Absent => format!("{}: name on {}", need.path, ground.spec()),
+                    _ => format!(
+                        "{}: {kind} of {} bytes on {}{laid}",
+                        need.path,
+                        need.bytes,
+                        ground.spec()
+                    ),
+                });
             }
         }
         ground.make(needs)?;
@@ -123,11 +126,11 @@ pub(crate) fn setup(
         for_ever: false,
         sample: choice.sample,
     };
-    let specs = clones::specs(plan, clones, making, |path| {
+    let specs = clones::specs(plan, clones, making, |job, path, len| {
         let index = *place.get(path)?;
         let ground = grounds.get(index)?;
         Some(Found {
-            target: ground.get(path)?.clone(),
+            target: ground.target(job, path, len)?,
             ground: Some(index),
             slow: clones::has_latency(ground.stack()),
         })

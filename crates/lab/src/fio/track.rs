@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use cairn_fio::Job;
-use cairn_fio::job::{Ddir, ErrorMask};
+use cairn_fio::job::{Ddir, EngineClass, ErrorMask};
 use cairn_fio::output::{
     CpuUsage, DepthCounts, Histogram, JobResult, Json, Latency, LatencyBuckets, Stats,
 };
@@ -408,7 +408,8 @@ impl Track {
                         .latency
                         .merge(&LatencyBuckets::from_histogram(&binned));
                 }
-                if !job.report.disable_lat {
+                // fio measures the calls on names and nothing around them.
+                if !job.report.disable_lat && job.queue.ioengine.class() != EngineClass::Metadata {
                     put(&mut side.lat, hist);
                 }
             }

@@ -254,7 +254,7 @@ fn each_request_to_the_device_may_fail() {
                 );
             }
         }
-        let least = if op == Op::Flush { 5 } else { 30 };
+        let least = if op == Op::Flush { 3 } else { 20 };
         assert!(positions > least, "{op}: {positions} positions");
     }
 }
@@ -271,12 +271,12 @@ fn one_failure(device: &Device) -> bool {
     });
     told |= some_of_everything(&fs, 0, 4).is_err();
     told |= read_all(&fs).is_err();
-    for _ in 0..2 {
-        told |= fs.sync().is_err();
+    told |= fs.sync().is_err();
+    if fs.unmount().is_err() {
+        told = true;
+        // There is one fault, and nothing that failed before it is told more than once.
+        fs.unmount().unwrap();
     }
-    fs.sync().unwrap();
-    told |= fs.unmount().is_err();
-    fs.unmount().unwrap();
     told
 }
 
@@ -293,7 +293,7 @@ fn read_all(fs: &Ext4) -> Result<(), Error> {
             match entry.kind {
                 1 => {
                     let file = fs.open(&path)?;
-                    let read = fs.read_at(&file, 0, &mut [0; 60_000]);
+                    let read = fs.read_at(&file, 0, &mut vec![0; 60_000]);
                     fs.close(file)?;
                     read?;
                 }

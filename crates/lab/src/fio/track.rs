@@ -400,16 +400,18 @@ impl Track {
             side.bw = self.bw.get(index).copied().unwrap_or_default();
             side.iops = self.iops.get(index).copied().unwrap_or_default();
             if let Some(hist) = self.hist(index) {
-                // The call is the whole I/O: nothing lies between submission and completion.
+                // fio measures the calls on names and nothing around them.
+                let names = job.queue.ioengine.class() == EngineClass::Metadata;
+                // Of others the call is the whole I/O: nothing lies between submission and completion.
                 if !job.report.disable_clat {
                     put(&mut side.clat, hist);
-                    let binned = rebin(hist);
-                    result
-                        .latency
-                        .merge(&LatencyBuckets::from_histogram(&binned));
+                    if !names {
+                        let binned = rebin(hist);
+                        let buckets = LatencyBuckets::from_histogram(&binned);
+                        result.latency.merge(&buckets);
+                    }
                 }
-                // fio measures the calls on names and nothing around them.
-                if !job.report.disable_lat && job.queue.ioengine.class() != EngineClass::Metadata {
+                if !job.report.disable_lat && !names {
                     put(&mut side.lat, hist);
                 }
             }

@@ -10,9 +10,85 @@ pub(crate) fn crc(seed: u32, bytes: &[u8]) -> u32 {
     !crc32c::crc32c_append(!seed, bytes)
 }
 
+/// The polynomial, its highest power in the lowest bit.
+const POLYNOMIAL: u32 = 0x82f6_3b78;
+/// Bytes that may follow a change.
+const MOST_AFTER: usize = 4096;
+/// What a checksum is multiplied by when so many bytes of zero follow.
+static POWERS: [u32; MOST_AFTER + 1] = powers();
+
+#[expect(
+    clippy::indexing_slicing,
+    reason = "the last index is the last of the list; out of it would not compile"
+)]
+const fn powers() -> [u32; MOST_AFTER + 1] {
+    let mut powers = [0; MOST_AFTER + 1];
+    // 1, and then 8 powers more for each byte.
+    let (mut power, mut n) = (1 << 31, 0);
+    while n <= MOST_AFTER {
+        powers[n] = power;
+        let mut bit = 0;
+        while bit < 8 {
+            power = times_x(power);
+            bit += 1;
+        }
+        n += 1;
+    }
+    powers
+}
+
+const fn times_x(a: u32) -> u32 {
+    (a >> 1) ^ (POLYNOMIAL & 0_u32.wrapping_sub(a & 1))
+}
+
+/// The product of two polynomials.
+#[inline]
+const fn times(a: u32, mut b: u32) -> u32 {
+    let (mut product, mut bit) = (0, 32);
+    while bit > 0 {
+        bit -= 1;
+        product ^= b & 0_u32.wrapping_sub((a >> bit) & 1);
+        b = times_x(b);
+    }
+    product
+}
+
+/// The checksum of bytes of which `old` became `new`, with `after` bytes behind them, from the checksum before:
+/// checksums of equal lengths differ by that of the difference. `None` if too many bytes follow.
+#[inline]
+pub(crate) fn changed(sum: u32, old: &[u8], new: &[u8], after: usize) -> Option<u32> {
+    debug_assert_eq!(old.len(), new.len(), "only contents change");
+    let power = POWERS.get(after)?;
+    Some(sum ^ times(crc(0, old) ^ crc(0, new), *power))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_change_changes_the_checksum_as_a_whole_new_one_would() {
+        let mut rng = fastrand::Rng::with_seed(3);
+        for round in 0..2000 {
+            let mut bytes = vec![0; rng.usize(1..4100)];
+            rng.fill(&mut bytes);
+            let seed = rng.u32(..);
+            let before = crc(seed, &bytes);
+            let from = rng.usize(..bytes.len());
+            let to = rng.usize(from..=bytes.len().min(from + 600));
+            let old = bytes[from..to].to_vec();
+            rng.fill(&mut bytes[from..to]);
+            let after = bytes.len() - to;
+            let found = changed(before, &old, &bytes[from..to], after);
+            let right = (after <= MOST_AFTER).then(|| crc(seed, &bytes));
+            assert_eq!(
+                found,
+                right,
+                "round {round}: {from}..{to} of {}",
+                bytes.len()
+            );
+        }
+    }
 
     #[test]
     fn chains_and_agrees_with_the_known_value() {

@@ -4,7 +4,7 @@ use cairn_buffer::BufferRef;
 use cairn_extents::Status;
 use cairn_flags::Probe;
 
-use crate::crc::crc;
+use crate::crc::{changed, crc};
 use crate::dirindex::Where;
 use crate::error::{Error, Object, Result};
 use crate::fs::Ext4;
@@ -16,6 +16,8 @@ use crate::superblock::Geometry;
 pub(crate) const TAIL: usize = 12;
 /// Type of that record.
 const TAIL_TYPE: u8 = 0xde;
+/// Most bytes whose change is worth a checksum of its own: two records with the longest names.
+const LONGEST_CHANGE: usize = 544;
 /// Longest name.
 pub(crate) const MAX_NAME: usize = 255;
 
@@ -86,6 +88,32 @@ pub(crate) fn seal(geometry: &Geometry, seed: u32, bytes: &mut [u8]) {
         store(bytes, at, 0, TAIL, &[], TAIL_TYPE);
         let sum = crc(seed, part(bytes, 0, at));
         put_u32(bytes, at + 8, sum);
+    }
+}
+
+/// Changes the bytes `from..to` of a block whose checksum is right, and the checksum with them.
+#[inline]
+pub(crate) fn change_sealed(
+    geometry: &Geometry,
+    seed: u32,
+    bytes: &mut [u8],
+    (from, to): (usize, usize),
+    change: impl FnOnce(&mut [u8]),
+) {
+    let mut old = [0; LONGEST_CHANGE];
+    let at = geometry.block_size - TAIL;
+    let len = to.saturating_sub(from);
+    if !geometry.checksums || len > LONGEST_CHANGE || to > at {
+        change(bytes);
+        seal(geometry, seed, bytes);
+        return;
+    }
+    let old = crate::num::part_mut(&mut old, 0, len);
+    old.copy_from_slice(part(bytes, from, len));
+    change(bytes);
+    match changed(u32_at(bytes, at + 8), old, part(bytes, from, len), at - to) {
+        Some(sum) => put_u32(bytes, at + 8, sum),
+        None => seal(geometry, seed, bytes),
     }
 }
 

@@ -18,32 +18,37 @@ use crate::space::For;
 use crate::superblock::Geometry;
 
 /// Writes a record for the name where the block has room; whether it had.
-fn insert(geo: &Geometry, bytes: &mut [u8], name: &[u8], ino: u32, kind: u8) -> bool {
+fn insert(geo: &Geometry, seed: u32, bytes: &mut [u8], name: &[u8], ino: u32, kind: u8) -> bool {
     let end = records_end(geo);
     let need = dir::need(name.len());
     let kind = if geo.filetype { kind } else { 0 };
     let room = records(bytes, end).find(|r| r.len - r.used().min(r.len) >= need);
     let Some(record) = room else { return false };
     let used = record.used();
-    if used > 0 {
-        put_u16(bytes, record.at + 4, u16::try_from(used).unwrap_or(0));
-    }
-    dir::store(bytes, record.at + used, ino, record.len - used, name, kind);
+    let range = (record.at, record.at + used + need);
+    dir::change_sealed(geo, seed, bytes, range, |bytes| {
+        if used > 0 {
+            put_u16(bytes, record.at + 4, u16::try_from(used).unwrap_or(0));
+        }
+        dir::store(bytes, record.at + used, ino, record.len - used, name, kind);
+    });
     true
 }
 
 /// Takes the record at `at` out: the one before grows over it, or it becomes an empty one.
-fn remove(bytes: &mut [u8], end: usize, at: usize) {
+fn remove(geo: &Geometry, seed: u32, bytes: &mut [u8], at: usize) {
     let gone = Record::load(bytes, at);
-    let before = records(bytes, end).take_while(|r| r.at < at).last();
-    put_u32(bytes, at, 0);
-    if let Some(before) = before {
-        put_u16(
-            bytes,
-            before.at + 4,
-            u16::try_from(before.len + gone.len).unwrap_or(0),
-        );
-    }
+    let before = records(bytes, records_end(geo))
+        .take_while(|r| r.at < at)
+        .last();
+    let from = before.map_or(at, |before| before.at);
+    dir::change_sealed(geo, seed, bytes, (from, at + 4), |bytes| {
+        put_u32(bytes, at, 0);
+        if let Some(before) = before {
+            let len = u16::try_from(before.len + gone.len).unwrap_or(0);
+            put_u16(bytes, before.at + 4, len);
+        }
+    });
 }
 
 impl<P: Probe> Ext4<P> {
@@ -85,11 +90,7 @@ impl<P: Probe> Ext4<P> {
         if !buffer.read(|b| records(b, end).any(|r| r.len - r.used().min(r.len) >= need))? {
             return Ok(false);
         }
-        Ok(buffer.write(|b| {
-            let done = insert(&self.geo, b, name, ino, kind);
-            dir::seal(&self.geo, dir.seed, b);
-            done
-        })?)
+        Ok(buffer.write(|b| insert(&self.geo, dir.seed, b, name, ino, kind))?)
     }
 
     /// Takes out a name that was found. The caller holds the directory's lock alone since.
@@ -99,14 +100,12 @@ impl<P: Probe> Ext4<P> {
         found: &Found,
         buffer: &BufferRef<'_, P>,
     ) -> Result<()> {
-        let end = records_end(&self.geo);
         let name = buffer.write(|b| {
             let name = dir.has_index().then(|| {
                 let record = Record::load(b, found.at);
                 self.hash(record.name(b))
             });
-            remove(b, end, found.at);
-            dir::seal(&self.geo, dir.seed, b);
+            remove(&self.geo, dir.seed, b, found.at);
             name
         })?;
         if let Some(hash) = name {

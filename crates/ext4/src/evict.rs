@@ -50,6 +50,15 @@ impl<P: Probe> Ext4<P> {
         Ok(())
     }
 
+    /// Marks the buffer of an inode whose bytes are right there already, or will be in a moment.
+    pub(crate) fn mark_inode(&self, inode: &Inode<P>) -> Result<()> {
+        let (block, _) = self
+            .inode_place(inode.ino)
+            .ok_or_else(|| Error::corrupt(Object::Inode(inode.ino), "no group"))?;
+        self.cache.get(block)?.mark_dirty();
+        Ok(())
+    }
+
     /// Sets the times of data that changed, and stores what could not be stored before.
     pub(crate) fn settle_inode(&self, inode: &Inode<P>) -> Result<()> {
         let touched = inode.touched.swap(false, Ordering::AcqRel);
@@ -120,9 +129,10 @@ impl<P: Probe> Ext4<P> {
         self.space.unclaim(delayed);
         let mut raw = inode.body_mut();
         // As Linux does: the inode is marked once when its blocks begin to go, and once more when it is cleared.
-        self.write_inode(inode, &mut raw);
+        // What is written the second time holds for both; a buffer that cannot be had is missed there, too.
+        let _ = self.mark_inode(inode);
         let (mut runs, mut tree) = (Vec::new(), Vec::new());
-        if raw.flags() & EXTENTS_FL != 0 {
+        let walked = if raw.flags() & EXTENTS_FL != 0 {
             self.walk(
                 inode,
                 &raw,
@@ -134,14 +144,26 @@ impl<P: Probe> Ext4<P> {
                     tree.push(block);
                     Ok(())
                 },
-            )?;
-            node::empty_root(raw.root_mut());
+            )
+        } else {
+            Ok(())
+        };
+        let kept = walked.and_then(|()| {
+            if raw.has_attribute_block() {
+                return Err(Error::unsupported(format!(
+                    "inode {} has attributes in a block of their own",
+                    inode.ino
+                )));
+            }
+            Ok(())
+        });
+        if let Err(e) = kept {
+            // It stays as it is, without names.
+            self.write_inode(inode, &mut raw);
+            return Err(e);
         }
-        if raw.has_attribute_block() {
-            return Err(Error::unsupported(format!(
-                "inode {} has attributes in a block of their own",
-                inode.ino
-            )));
+        if raw.flags() & EXTENTS_FL != 0 {
+            node::empty_root(raw.root_mut());
         }
         raw.set_size(0);
         inode.size.store(0, Ordering::Release);

@@ -2,7 +2,9 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::{
+    Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard, TryLockError,
+};
 
 use cairn_extents::ExtentMap;
 use cairn_flags::Probe;
@@ -15,6 +17,8 @@ use crate::superblock::Geometry;
 
 /// Shards of the table.
 const SHARDS: usize = 64;
+/// Looks at a lock before a thread goes to sleep for it.
+const SPINS: u32 = 400;
 /// Inodes that a shard keeps although nobody uses them.
 const IDLE: usize = 1024;
 
@@ -90,6 +94,15 @@ impl<P: Probe> Inode<P> {
     }
     #[inline]
     pub(crate) fn alone(&self) -> RwLockWriteGuard<'_, ()> {
+        // Changes of a directory take a few microseconds. Going to sleep for one, and being woken, takes longer, and
+        // makes everybody else sleep as well.
+        for _ in 0..SPINS {
+            match self.lock.try_write() {
+                Ok(guard) => return guard,
+                Err(TryLockError::Poisoned(e)) => return e.into_inner(),
+                Err(TryLockError::WouldBlock) => std::hint::spin_loop(),
+            }
+        }
         self.lock.write().unwrap_or_else(PoisonError::into_inner)
     }
     #[inline]

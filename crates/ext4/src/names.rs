@@ -173,7 +173,7 @@ impl<P: Probe> Ext4<P> {
         {
             // As Linux does: once when the inode is made, once when its extent tree is.
             let mut raw = inode.body_mut();
-            self.try_write_inode(inode, &mut raw)?;
+            self.mark_inode(inode)?;
             self.try_write_inode(inode, &mut raw)?;
         }
         match new {

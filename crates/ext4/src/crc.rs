@@ -12,8 +12,8 @@ pub(crate) fn crc(seed: u32, bytes: &[u8]) -> u32 {
 
 /// The polynomial, its highest power in the lowest bit.
 const POLYNOMIAL: u32 = 0x82f6_3b78;
-/// Bytes that may follow a change.
-const MOST_AFTER: usize = 4096;
+/// Bytes that may follow a change: a block but for its tail.
+const MOST_AFTER: usize = 4084;
 /// What a checksum is multiplied by when so many bytes of zero follow.
 static POWERS: [u32; MOST_AFTER + 1] = powers();
 

@@ -1,9 +1,10 @@
 //! Inodes in memory, and the table of those that are in use.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{
-    Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard, TryLockError,
+    Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard,
+    TryLockError,
 };
 
 use cairn_extents::ExtentMap;
@@ -17,10 +18,31 @@ use crate::superblock::Geometry;
 
 /// Shards of the table.
 const SHARDS: usize = 64;
+/// Locks that the readers of a file spread over.
+const LANES: usize = 8;
 /// Looks at a lock before a thread goes to sleep for it.
 const SPINS: u32 = 400;
 /// Inodes that a shard keeps although nobody uses them.
 const IDLE: usize = 1024;
+
+/// One of the locks that threads which share a file spread over; on a line of its own.
+#[derive(Default)]
+#[repr(align(128))]
+struct Lane(RwLock<()>);
+
+/// The lane of this thread.
+#[inline]
+fn lane() -> usize {
+    static NEXT: AtomicUsize = AtomicUsize::new(0);
+    thread_local!(static LANE: usize = NEXT.fetch_add(1, Ordering::Relaxed) % LANES);
+    LANE.with(|lane| *lane)
+}
+
+/// An inode's lock held alone.
+pub(crate) struct Alone<'i> {
+    _lanes: Option<[RwLockWriteGuard<'i, ()>; LANES]>,
+    _lock: RwLockWriteGuard<'i, ()>,
+}
 
 /// An inode in memory.
 ///
@@ -32,6 +54,8 @@ pub(crate) struct Inode<P: Probe> {
     /// Seed of the checksums of its blocks.
     pub(crate) seed: u32,
     lock: RwLock<()>,
+    /// Of a file that is written directly: readers take one each instead of `lock`.
+    lanes: OnceLock<Box<[Lane; LANES]>>,
     body: RwLock<Raw>,
     /// The size, where those read it who hold `lock` alone.
     pub(crate) size: AtomicU64,
@@ -70,6 +94,7 @@ impl<P: Probe> Inode<P> {
             kind,
             seed: geometry.inode_seed(ino, raw.generation()),
             lock: RwLock::new(()),
+            lanes: OnceLock::new(),
             size: AtomicU64::new(raw.size()),
             hashed: AtomicBool::new(kind == FileType::Directory && raw.flags() & INDEX_FL != 0),
             body: RwLock::new(raw),
@@ -90,10 +115,41 @@ impl<P: Probe> Inode<P> {
 
     #[inline]
     pub(crate) fn shared(&self) -> RwLockReadGuard<'_, ()> {
-        self.lock.read().unwrap_or_else(PoisonError::into_inner)
+        let lane = self.lanes.get().and_then(|lanes| lanes.get(lane()));
+        let lock = lane.map_or(&self.lock, |lane| &lane.0);
+        lock.read().unwrap_or_else(PoisonError::into_inner)
     }
+
     #[inline]
-    pub(crate) fn alone(&self) -> RwLockWriteGuard<'_, ()> {
+    pub(crate) fn alone(&self) -> Alone<'_> {
+        let lock = self.lock_alone();
+        let lanes = self.lanes.get().map(|lanes| {
+            lanes
+                .each_ref()
+                .map(|lane| lane.0.write().unwrap_or_else(PoisonError::into_inner))
+        });
+        Alone {
+            _lanes: lanes,
+            _lock: lock,
+        }
+    }
+
+    /// Lets threads that share the lock from now on do so without sharing a line. Who came before and waits for
+    /// the one lock gets it: whoever is alone holds that as well.
+    #[cold]
+    pub(crate) fn split_lock(&self) {
+        let _lock = self.lock_alone();
+        // Another thread may have been quicker.
+        let _ = self.lanes.set(Box::default());
+    }
+
+    /// Whether [`split_lock`](Self::split_lock) was called.
+    #[inline]
+    pub(crate) fn is_split(&self) -> bool {
+        self.lanes.get().is_some()
+    }
+
+    fn lock_alone(&self) -> RwLockWriteGuard<'_, ()> {
         // Changes of a directory take a few microseconds. Going to sleep for one, and being woken, takes longer, and
         // makes everybody else sleep as well.
         for _ in 0..SPINS {

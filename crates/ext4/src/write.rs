@@ -168,6 +168,7 @@ impl<P: Probe> Ext4<P> {
         }
         let inode = &*file.inode;
         let end = self.check_end(off, buf.len() as u64)?;
+        let mut done = false;
         {
             let _shared = inode.shared();
             if end <= inode.size()
@@ -175,8 +176,15 @@ impl<P: Probe> Ext4<P> {
                 && self.overwrite(inode, off, buf, durable)?
             {
                 inode.touch();
-                return Ok(());
+                if inode.is_split() {
+                    return Ok(());
+                }
+                done = true;
             }
+        }
+        if done {
+            inode.split_lock();
+            return Ok(());
         }
         {
             let _alone = inode.alone();

@@ -235,7 +235,8 @@ fn each_request_to_the_device_may_fail() {
             };
             let layer = Arc::new(ErrorLayer::new(Arc::clone(&disk), rule));
             let device: Device = Arc::clone(&layer) as Device;
-            let told = one_failure(&device);
+            // What is dropped at the end has nothing to lose, and nobody to tell.
+            let (told, _fs) = one_failure(&device);
             let what = format!("{op} number {skip}");
             if layer.injected() == 0 {
                 assert!(!told, "{what}: an error of nobody");
@@ -260,7 +261,7 @@ fn each_request_to_the_device_may_fail() {
 }
 
 /// Mounts, works and unmounts, and goes on after an error as a caller would; whether there was one.
-fn one_failure(device: &Device) -> bool {
+fn one_failure(device: &Device) -> (bool, Ext4) {
     let mut told = false;
     // Few buffers, so that blocks are read again.
     let options = MountOptions::new().buffers(64);
@@ -277,7 +278,7 @@ fn one_failure(device: &Device) -> bool {
         // There is one fault, and nothing that failed before it is told more than once.
         fs.unmount().unwrap();
     }
-    told
+    (told, fs)
 }
 
 /// Reads whatever was made.

@@ -232,18 +232,23 @@ impl<P: Probe> Ext4<P> {
     fn unlink_name(&self, dir: &Inode<P>, name: &[u8]) -> Result<()> {
         self.writable()?;
         check_name(name)?;
-        let _alone = dir.alone();
-        alive(dir, name)?;
-        let (found, buffer) = self
-            .dir_find_in(dir, name)?
-            .ok_or_else(|| Error::NotFound { name: shown(name) })?;
-        let inode = self.iget(found.ino)?;
-        if inode.is_dir() {
-            return Err(Error::IsADirectory { name: shown(name) });
-        }
-        self.dir_remove(dir, &found, &buffer)?;
-        let now = Time::now();
-        self.touch_dir(dir, now, |_| {});
+        let now;
+        let inode = {
+            let _alone = dir.alone();
+            alive(dir, name)?;
+            let (found, buffer) = self
+                .dir_find_in(dir, name)?
+                .ok_or_else(|| Error::NotFound { name: shown(name) })?;
+            let inode = self.iget(found.ino)?;
+            if inode.is_dir() {
+                return Err(Error::IsADirectory { name: shown(name) });
+            }
+            self.dir_remove(dir, &found, &buffer)?;
+            now = Time::now();
+            self.touch_dir(dir, now, |_| {});
+            inode
+        };
+        // Whoever found the name has counted itself as a user by now, and nobody finds it any more.
         self.drop_link(&inode, now);
         Ok(())
     }

@@ -429,7 +429,7 @@ fn first_ns(found: &Value, threads: usize) -> f64 {
 fn main() {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let quick = args.iter().any(|a| a == "--quick" || a == "--test");
-    let (rounds, millis) = if quick { (1, 20) } else { (9, 200) };
+    let (rounds, millis) = if quick { (1, 20) } else { (7, 200) };
     let plan = Plan {
         rounds,
         each: Duration::from_millis(millis),

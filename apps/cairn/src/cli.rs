@@ -141,6 +141,9 @@ pub(crate) struct DashArgs {
     /// Take mouse events: a click focuses a panel or switches a policy, the wheel zooms time
     #[arg(long)]
     pub(crate) mouse: bool,
+    /// Write the run to this directory, new or empty, when it ends
+    #[arg(long, value_name = "DIR")]
+    pub(crate) out: Option<PathBuf>,
     /// Serve metrics as OpenMetrics text on this loopback address, such as 127.0.0.1:9187
     #[arg(long, value_name = "ADDR", value_parser = loopback)]
     pub(crate) listen: Option<SocketAddr>,

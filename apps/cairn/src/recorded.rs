@@ -212,6 +212,7 @@ fn samples(
             recent,
             buckets: Arc::default(),
             total: Latency::default(),
+            response: None,
         });
         sample.settling |= table.get(&row, "settle")? == "1";
         let signed = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);

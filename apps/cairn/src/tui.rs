@@ -19,6 +19,7 @@ pub mod log;
 pub mod meter;
 pub mod model;
 pub mod panel;
+mod recorder;
 mod runtime;
 pub mod svg;
 pub mod theme;
@@ -53,6 +54,12 @@ pub struct Around<'a> {
     /// Sees every sample, on a thread of its own, before it is drawn and whether or not it is. What it
     /// answers is noted among the events.
     pub watch: Box<Watch>,
+    /// Directory that the run is written to at its end; new or empty.
+    pub out: Option<std::path::PathBuf>,
+    /// The command line that repeats the run, for the directories it is written to.
+    pub command: String,
+    /// What else is set, and to what; shown among the settings.
+    pub settings: Vec<(String, String)>,
 }
 
 impl Default for Around<'_> {
@@ -60,6 +67,9 @@ impl Default for Around<'_> {
         Self {
             registry: None,
             watch: Box::new(|_| None),
+            out: None,
+            command: "cairn dash".to_owned(),
+            settings: Vec::new(),
         }
     }
 }
@@ -103,6 +113,8 @@ impl Default for Options {
 pub struct Outcome {
     /// The finished run, to be printed on the normal screen.
     pub summary: cairn_lab::Summary,
+    /// Directory that it was written to.
+    pub out: Option<String>,
     /// The last screen as text, if the operator asked to leave it.
     pub screen: Option<String>,
     /// Exit code of the program: 0; 1 after a failed worker or operation; 128+n after signal n.

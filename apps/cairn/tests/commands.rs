@@ -5,6 +5,7 @@
     reason = "shared functions of a test file; a failure is a failed test"
 )]
 
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Output;
 
@@ -113,7 +114,7 @@ fn the_summary_as_json_counts_what_was_done() {
 fn a_policy_of_a_scenario_reaches_the_flag_words() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("always.toml");
-    std::fs::write(
+    fs::write(
         &path,
         "name = \"always\"\nstack = \"ram(64m)\"\n[workload]\nkind = \"aim7\"\ntasks = 2\n\
          [policies]\nflag-set = \"always-rmw\"\n",
@@ -169,10 +170,10 @@ fn results_go_to_the_file_of_output_and_only_there() {
     ];
     let out = results(&[&["fio"], &job[..]].concat());
     assert_eq!(out, "");
-    let json: Value = serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap();
+    let json: Value = serde_json::from_slice(&fs::read(&file).unwrap()).unwrap();
     assert_eq!(json["jobs"][0]["write"]["total_ios"], 256);
     assert_eq!(
-        std::fs::read_dir(folder.path()).unwrap().count(),
+        fs::read_dir(folder.path()).unwrap().count(),
         1,
         "something is left beside the file"
     );
@@ -208,7 +209,7 @@ fn traces_agree_with_the_kernel_and_an_altered_answer_does_not() {
     let altered = text(&plain.stdout).replacen("found 1 [0/16384) ", "found 1 [0/16383) ", 1);
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("altered.trace");
-    std::fs::write(&file, altered).unwrap();
+    fs::write(&file, altered).unwrap();
     let output = cairn(&["replay", file.to_str().unwrap()]);
     assert_eq!(output.status.code(), Some(1));
     assert!(
@@ -244,7 +245,7 @@ fn an_image_is_made_filled_read_and_checked() {
     let at = |name: &str| dir.path().join(name).display().to_string();
     let (image, source, copy) = (at("image"), at("source"), at("copy"));
     let data: Vec<u8> = (0..200_000_u32).flat_map(u32::to_le_bytes).collect();
-    std::fs::write(&source, &data).unwrap();
+    fs::write(&source, &data).unwrap();
     results(&[
         "image",
         "mkfs",
@@ -267,7 +268,7 @@ fn an_image_is_made_filled_read_and_checked() {
         "{listed}"
     );
     results(&["image", "get", &image, "/here", &copy]);
-    assert!(std::fs::read(&copy).unwrap() == data);
+    assert!(fs::read(&copy).unwrap() == data);
     let shown = cairn(&["image", "cat", &image, "/source"]);
     assert_eq!(shown.status.code(), Some(0));
     assert!(shown.stdout == data);
@@ -305,10 +306,7 @@ fn an_image_is_made_filled_read_and_checked() {
     ]);
     assert!(kept());
     let big = at("big");
-    std::fs::File::create(&big)
-        .unwrap()
-        .set_len(64 << 20)
-        .unwrap();
+    fs::File::create(&big).unwrap().set_len(64 << 20).unwrap();
     let full = cairn(&["image", "put", &image, &big, "/big"]);
     assert_eq!(full.status.code(), Some(1), "{}", text(&full.stderr));
     assert!(
@@ -319,9 +317,9 @@ fn an_image_is_made_filled_read_and_checked() {
     assert!(results(&["image", "check", &image]).contains("sound"));
     assert!(!results(&["image", "ls", &image, "/"]).contains("big"));
     // Damage is found.
-    let mut bytes = std::fs::read(&image).unwrap();
+    let mut bytes = fs::read(&image).unwrap();
     bytes[2048 + 0xc] ^= 1;
-    std::fs::write(&image, bytes).unwrap();
+    fs::write(&image, bytes).unwrap();
     let broken = cairn(&["image", "check", &image]);
     assert_eq!(broken.status.code(), Some(1), "{}", text(&broken.stderr));
 }
@@ -347,7 +345,7 @@ fn bad_input_is_refused_with_what_would_be_right() {
     let folder = tempfile::tempdir().unwrap();
     let file = |name: &str, content: &[u8]| {
         let path = folder.path().join(name);
-        std::fs::write(&path, content).unwrap();
+        fs::write(&path, content).unwrap();
         path.to_str().unwrap().to_owned()
     };
     let early = file("early.fio", b"rw=read\n[a]\nsize=1m\n");
@@ -447,7 +445,7 @@ fn the_exit_code_tells_what_broke_from_what_was_wrong() {
             "name = \"layout\"\nstack = \"{failing}\"\n[workload]\nkind = \"fio\"\noptions = \"{options}\"\n"
         )
     };
-    std::fs::write(&path, scenario(options)).unwrap();
+    fs::write(&path, scenario(options)).unwrap();
     let path = path.to_str().unwrap();
     let stack = format!("--stack={failing}");
     let mut fio = vec!["fio", "--name=a", &stack];
@@ -520,6 +518,7 @@ fn samples_come_as_lines_for_other_programs() {
         assert_eq!(sample["schema_version"], 1);
         assert_eq!(sample["workloads"][0]["name"], "randwrite");
         assert_eq!(sample["policies"][0]["arm"], "check-first");
+        assert_eq!(sample["shrinks"]["reclaimed"], 0, "no limit, none asked");
         let seq = sample["seq"].as_u64().unwrap();
         assert!(last.is_none_or(|last| seq > last), "{lines}");
         last = Some(seq);
@@ -536,6 +535,35 @@ fn samples_come_as_lines_for_other_programs() {
     for row in rows {
         assert_eq!(row.split(',').count(), columns, "{row}");
     }
+}
+
+#[test]
+fn a_run_goes_to_a_new_directory_only() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("run");
+    let path = out.to_str().unwrap();
+    let args = ["dash", "fragmented", "--duration", "800ms", "--out", path];
+    let text = results(&args);
+    let reclaimed = text.lines().find(|l| l.starts_with("shrinks ")).unwrap();
+    assert!(reclaimed.ends_with("limit 4096"), "{reclaimed}");
+    let run: Value = serde_json::from_slice(&fs::read(out.join("run.json")).unwrap()).unwrap();
+    assert_eq!(run["summary"]["shrinks"]["limit"], 4096);
+    assert_eq!(
+        run["command"],
+        format!("cairn dash fragmented --duration 800ms --out {path}")
+    );
+    let slices = fs::read_to_string(out.join("slices.csv")).unwrap();
+    assert!(slices.lines().count() > 1 && slices.starts_with("t,arm,op,"));
+    for name in ["events.csv", "report.html", "screen.svg"] {
+        assert!(out.join(name).is_file(), "{name} is missing");
+    }
+    let again = cairn(&args);
+    assert_eq!(again.status.code(), Some(2));
+    let said = String::from_utf8_lossy(&again.stderr).into_owned();
+    assert!(
+        said.contains(path) && said.contains("give a new folder"),
+        "{said}"
+    );
 }
 
 #[test]
@@ -559,7 +587,7 @@ fn metrics_are_written_whole_and_served_to_this_machine_only() {
     let file = folder.path().join("cairn.prom");
     let path = file.to_str().unwrap();
     results(&["dash", "--duration", "700ms", "--metrics-file", path]);
-    let text = std::fs::read_to_string(&file).unwrap();
+    let text = fs::read_to_string(&file).unwrap();
     for line in [
         "# TYPE cairn_operations counter",
         "cairn_operations_total{workload=\"randwrite\"} ",
@@ -574,7 +602,7 @@ fn metrics_are_written_whole_and_served_to_this_machine_only() {
         );
     }
     assert!(text.ends_with("# EOF\n"));
-    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
     let said = refused(&["dash", "--listen", "0.0.0.0:0", "--duration", "1s"]);
     assert!(said.contains("this machine only"), "{said}");
     let said = refused(&[
@@ -592,7 +620,7 @@ fn the_configuration_is_printed_and_a_broken_one_starts_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("config.toml");
     let path = file.to_str().unwrap();
-    std::fs::write(&file, "hz = 4\nscenario = \"randwrite\"\n").unwrap();
+    fs::write(&file, "hz = 4\nscenario = \"randwrite\"\n").unwrap();
     let printed = results(&["config", "print", "--config", path]);
     for line in [
         "hz = 4",
@@ -604,7 +632,7 @@ fn the_configuration_is_printed_and_a_broken_one_starts_nothing() {
     }
     let summary = results(&["dash", "--config", path, "--duration", "300ms"]);
     assert!(summary.contains("scenario randwrite"), "{summary}");
-    std::fs::write(&file, "hz = 4\ncolr = \"16\"\n").unwrap();
+    fs::write(&file, "hz = 4\ncolr = \"16\"\n").unwrap();
     let said = refused(&["dash", "--config", path, "--duration", "300ms"]);
     assert!(
         said.contains("config.toml:2") && said.contains("colr"),
@@ -620,7 +648,7 @@ fn a_recorded_run_of_a_newer_program_is_refused_with_both_forms() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().to_str().unwrap();
     assert!(refused(&["dash", path]).contains("run.json"));
-    std::fs::write(folder.path().join("run.json"), "{\"schema_version\":9}").unwrap();
+    fs::write(folder.path().join("run.json"), "{\"schema_version\":9}").unwrap();
     let said = refused(&["dash", path]);
     assert!(
         said.contains("form 9") && said.contains("up to 1"),
@@ -655,10 +683,10 @@ fn completions_and_the_manual_page_name_every_command() {
 #[test]
 fn a_truncated_gzip_file_is_refused_by_name() {
     let Some(fixtures) = fixtures() else { return };
-    let whole = std::fs::read(fixtures.join("traces/creat_clo.trace.gz")).unwrap();
+    let whole = fs::read(fixtures.join("traces/creat_clo.trace.gz")).unwrap();
     let folder = tempfile::tempdir().unwrap();
     let cut = folder.path().join("cut.trace.gz");
-    std::fs::write(&cut, &whole[..whole.len() / 2]).unwrap();
+    fs::write(&cut, &whole[..whole.len() / 2]).unwrap();
     let output = cairn(&["replay", cut.to_str().unwrap()]);
     assert_eq!(output.status.code(), Some(2));
     assert!(

@@ -3,9 +3,12 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on may panic")]
 
 use std::fmt::Write as _;
+use std::fs;
 use std::io::{Read, Write};
 use std::num::NonZeroU16;
+use std::path::Path;
 use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -22,6 +25,8 @@ const PART: &str = "CAIRN_TEST_PART";
 static ONE: Mutex<()> = Mutex::new(());
 
 struct Dash {
+    /// Nothing more will come from it.
+    silent: Arc<AtomicBool>,
     screen: Arc<Mutex<vt100::Parser>>,
     keys: Box<dyn Write + Send>,
     master: Box<dyn MasterPty + Send>,
@@ -40,6 +45,8 @@ impl Dash {
         let screen = Arc::new(Mutex::new(screen));
         let mut output = pair.master.try_clone_reader().unwrap();
         let shown = Arc::clone(&screen);
+        let silent = Arc::new(AtomicBool::new(false));
+        let closed = Arc::clone(&silent);
         thread::spawn(move || {
             let mut bytes = [0; 4096];
             while let Ok(n @ 1..) = output.read(&mut bytes) {
@@ -48,8 +55,10 @@ impl Dash {
                     .unwrap()
                     .process(bytes.get(..n).unwrap_or_default());
             }
+            closed.store(true, Ordering::Release);
         });
         Self {
+            silent,
             screen,
             keys: pair.master.take_writer().unwrap(),
             master: pair.master,
@@ -134,6 +143,9 @@ impl Dash {
                 .unwrap()
                 .map(|status| status.exit_code());
             code.is_some()
+        });
+        self.until("end of the output", |dash| {
+            dash.silent.load(Ordering::Acquire)
         });
         self.until("normal screen with a cursor", |dash| {
             let parser = dash.screen.lock().unwrap();
@@ -245,7 +257,7 @@ fn a_recorded_run_is_played_in_the_same_views() {
     let folder = tempfile::tempdir().unwrap();
     let run = "{\"schema_version\":1,\"summary\":{\"scenario\":\"mixed\",\"stack\":\"ram(1g)\",\"seed\":7,\
                \"workloads\":[{\"name\":\"randwrite\",\"about\":\"\",\"unit\":\"io\"}]}}";
-    std::fs::write(folder.path().join("run.json"), run).unwrap();
+    fs::write(folder.path().join("run.json"), run).unwrap();
     let mut slices =
         "t,arm,op,ops,bytes,p50,p99,p999,hits,misses,exact,approx,avoided_rmw,settle\n".to_owned();
     for i in 1..=30_u32 {
@@ -258,7 +270,7 @@ fn a_recorded_run_is_played_in_the_same_views() {
         )
         .unwrap();
     }
-    std::fs::write(folder.path().join("slices.csv"), slices).unwrap();
+    fs::write(folder.path().join("slices.csv"), slices).unwrap();
     let mut command = CommandBuilder::new(env!("CARGO_BIN_EXE_cairn"));
     command.args(["dash", folder.path().to_str().unwrap()]);
     command.env("TERM", "xterm-256color");
@@ -337,7 +349,7 @@ fn a_closed_terminal_ends_it() {
 
 fn alive(pid: u32) -> bool {
     // A zombie has ended; nobody waits for it here.
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     stat.rsplit_once(')')
         .is_some_and(|(_, rest)| !rest.starts_with(" Z"))
 }
@@ -382,4 +394,78 @@ fn plays_a_part() {
         outcome.summary.workloads.len()
     );
     std::process::exit(i32::from(outcome.code));
+}
+
+#[test]
+fn a_run_is_written_when_it_ends_and_opens_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("run");
+    let path = out.to_str().unwrap();
+    let mut command = CommandBuilder::new(env!("CARGO_BIN_EXE_cairn"));
+    command.args(["dash", "creat-clo", "--out", path]);
+    command.env("TERM", "xterm-256color");
+    command.cwd(folder.path());
+    let mut dash = Dash::start(command, (80, 24));
+    dash.sees("kop/s");
+    dash.types("c");
+    dash.sees(">A always-rmw<");
+    // A sample has shown the switch when its arms are compared.
+    dash.sees("slices ");
+    dash.types("x");
+    dash.sees("the run so far is in runs/20");
+    dash.types("q");
+    assert_eq!(dash.ends().0, 0);
+    let exported = fs::read_dir(folder.path().join("runs")).unwrap();
+    let exported = exported.map(|f| f.unwrap().path()).collect::<Vec<_>>();
+    assert_eq!(exported.len(), 1);
+    for run in [&out, &exported[0]] {
+        for name in [
+            "run.json",
+            "slices.csv",
+            "events.csv",
+            "report.html",
+            "screen.svg",
+            "screen.txt",
+        ] {
+            assert!(run.join(name).is_file(), "{name} is missing");
+        }
+        let screen = fs::read_to_string(run.join("screen.txt")).unwrap();
+        assert!(screen.contains(">A always-rmw<"), "{screen}");
+    }
+    let mut command = CommandBuilder::new(env!("CARGO_BIN_EXE_cairn"));
+    command.args(["dash", path]);
+    command.env("TERM", "xterm-256color");
+    let mut dash = Dash::start(command, (80, 24));
+    dash.sees("[RECORDED]");
+    dash.sees("creat-clo");
+    dash.types("7");
+    dash.sees("check-first to always-rmw");
+    dash.types("q");
+    assert_eq!(dash.ends().0, 0);
+}
+
+/// The example is built with all tests; with this one alone it may not be there.
+#[test]
+fn a_layer_and_a_policy_of_ones_own_show_up() {
+    let program = Path::new(env!("CARGO_BIN_EXE_cairn")).with_file_name("examples/own_layer");
+    if !program.is_file() {
+        println!("skipped: {} is not built", program.display());
+        return;
+    }
+    let mut command = CommandBuilder::new(program);
+    command.args(["dash", "--stack", "stats/yielding/ram(256m)"]);
+    command.env("TERM", "xterm-256color");
+    let mut dash = Dash::start(command, (160, 48));
+    dash.sees("kIOPS");
+    // The layer in the stack, the policy among the others, both known only to the example.
+    dash.sees("yielding   ");
+    dash.sees("f yielding");
+    dash.sees(">A off<");
+    dash.types("f");
+    dash.sees(">B on<");
+    dash.sees("yielding: now on");
+    dash.types("q");
+    let (code, text) = dash.ends();
+    assert_eq!(code, 0);
+    assert!(text.contains("policy yielding on"), "{text}");
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::error::Error;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::Ordering;
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
@@ -18,7 +19,7 @@ use crate::load::{self, Job, Load};
 use crate::policy::{Policies, PolicyError};
 use crate::registry::Registry;
 use crate::sample::Sample;
-use crate::sampler::{CHANNEL, Command, Sampler};
+use crate::sampler::{CHANNEL, Command, Last, Sampler};
 use crate::scenario::Scenario;
 use crate::shared::Shared;
 use crate::shrinker::Shrink;
@@ -273,6 +274,13 @@ impl Lab {
         self.shared.shrinker.shrink()
     }
 
+    /// Has samples show `blocks` of the first file from block `from` on, in up to 512 cells; with 0 blocks the
+    /// whole file. What lies past its end is left out.
+    pub fn show_blocks(&self, from: u32, blocks: u32) {
+        let window = u64::from(from) << 32 | u64::from(blocks);
+        self.shared.window.store(window, Ordering::Relaxed);
+    }
+
     /// Begins all statistics again, with the next sample.
     pub fn reset(&self) {
         // The sampler ends only after the lab.
@@ -292,9 +300,29 @@ impl Lab {
             self.stop_threads(&mut running);
             running.stuck
         };
+        let last = self.last(Command::Finish);
+        self.sum_up(last, stuck_workers)
+    }
+
+    /// What the run came to so far, with the latencies of each workload since the reset.
+    pub(crate) fn so_far(&self) -> (Summary, Vec<Hist>) {
+        let stuck_workers = self.running().stuck;
+        let last = self.last(Command::Look);
+        let (summary, hists, _) = self.sum_up(last, stuck_workers);
+        (summary, hists)
+    }
+
+    fn last(&self, ask: fn(Sender<Last>) -> Command) -> Option<Last> {
         let (reply, answer) = mpsc::channel();
-        let _ = self.commands.send(Command::Finish(reply));
-        let last = answer.recv_timeout(PATIENCE).ok();
+        let _ = self.commands.send(ask(reply));
+        answer.recv_timeout(PATIENCE).ok()
+    }
+
+    fn sum_up(
+        &self,
+        last: Option<Last>,
+        stuck_workers: usize,
+    ) -> (Summary, Vec<Hist>, Option<Sample>) {
         let policies = self
             .policies
             .list()

@@ -57,7 +57,7 @@ pub use lab::{Lab, LabError, Options};
 pub use policy::{POLICY_KEYS, Policies, PolicyError, PolicyInfo};
 pub use registry::{Listed, Registry, RegistryError};
 pub use report::{ReportError, RunComparison, RunDir, compare_runs};
-pub use rundir::RunWriter;
+pub use rundir::{RunWriter, Screen};
 pub use sample::*;
 pub use scenario::{FioSource, PresetInfo, Scenario, ScenarioError, WorkloadKind, WorkloadSpec};
 pub use shrinker::Shrink;

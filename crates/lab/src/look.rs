@@ -1,6 +1,7 @@
 //! What the sampler sees below the workloads: layers, extent cache, flag words, buffers.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use cairn_block::Device;
 use cairn_buffer::{BitCount, CountingProbe};
@@ -47,6 +48,7 @@ pub(crate) struct Look {
     shrunk: Shrink,
     strip: Option<Strip>,
     strip_age: u32,
+    window: u64,
     names: Vec<(Arc<str>, Device)>,
 }
 
@@ -74,6 +76,7 @@ impl Look {
             shrunk: Shrink::default(),
             strip: None,
             strip_age: 0,
+            window: 0,
             names,
         };
         look.reset(shared);
@@ -238,8 +241,10 @@ impl Look {
         self.before = (report.hits.exact, report.misses.exact);
         if let Some(file) = &shared.first_file {
             let cheap = u64::from(file.map().len()) <= CHEAP;
-            if self.strip.is_none() || cheap || self.strip_age >= 10 {
-                self.strip = Some(strip(file));
+            let window = shared.window.load(Ordering::Relaxed);
+            let moved = std::mem::replace(&mut self.window, window) != window;
+            if self.strip.is_none() || cheap || moved || self.strip_age >= 10 {
+                self.strip = Some(strip(file, window));
                 self.strip_age = 0;
             }
             self.strip_age += 1;
@@ -389,10 +394,15 @@ fn words(name: &str) -> String {
     name.replace('_', " ")
 }
 
-/// Sums a file's entries up in cells of equal length.
-fn strip(file: &AnyFile) -> Strip {
+/// Sums a file's entries up; those in the window in cells of equal length.
+fn strip(file: &AnyFile, window: u64) -> Strip {
     let blocks = file.blocks();
-    let cells = CELLS.min(blocks).max(1);
+    let half = |bits: u64| u32::try_from(bits & u64::from(u32::MAX)).unwrap_or(0);
+    let (from, wanted) = (half(window >> 32), half(window));
+    let from = if wanted == 0 { 0 } else { from.min(blocks) };
+    let rest = blocks - from;
+    let shown = if wanted == 0 { rest } else { rest.min(wanted) };
+    let cells = CELLS.min(shown).max(1);
     let mut strip = Strip {
         ino: file.ino(),
         blocks,
@@ -402,11 +412,13 @@ fn strip(file: &AnyFile) -> Strip {
         unwritten: 0,
         delayed: 0,
         holes: 0,
+        from,
+        shown,
         cells: Vec::new(),
     };
     let mut share = vec![[0_u32; 5]; cells as usize];
-    fill(file.map(), blocks, cells, &mut strip, &mut share);
-    let bound = |cell: u32| u64::from(cell) * u64::from(blocks) / u64::from(cells);
+    fill(file.map(), cells, &mut strip, &mut share);
+    let bound = |cell: u32| u64::from(cell) * u64::from(shown) / u64::from(cells);
     strip.cells = share
         .iter()
         .zip(0..cells)
@@ -440,10 +452,11 @@ const STATUSES: [CellStatus; 5] = [
     CellStatus::Hole,
 ];
 
-fn fill(map: &ExtentMap, blocks: u32, cells: u32, strip: &mut Strip, share: &mut [[u32; 5]]) {
-    let per = |block: u64| block * u64::from(cells) / u64::from(blocks.max(1));
+fn fill(map: &ExtentMap, cells: u32, strip: &mut Strip, share: &mut [[u32; 5]]) {
+    let (from, until) = (strip.from, strip.from + strip.shown);
+    let shown = u64::from(strip.shown.max(1));
     for extent in map.iter_from(0) {
-        let end = extent.end().min(blocks);
+        let end = extent.end().min(strip.blocks);
         let len = u64::from(end.saturating_sub(extent.lblk));
         strip.extents += 1;
         let slot = match extent.status.kind() {
@@ -464,11 +477,11 @@ fn fill(map: &ExtentMap, blocks: u32, cells: u32, strip: &mut Strip, share: &mut
                 4
             }
         };
-        let mut at = extent.lblk;
+        let (mut at, end) = (extent.lblk.max(from), end.min(until));
         while at < end {
-            let cell = per(u64::from(at));
+            let cell = u64::from(at - from) * u64::from(cells) / shown;
             // First block of the next cell: the smallest that divides into it.
-            let next = ((cell + 1) * u64::from(blocks)).div_ceil(u64::from(cells));
+            let next = u64::from(from) + ((cell + 1) * shown).div_ceil(u64::from(cells));
             let next = u32::try_from(next).unwrap_or(end).min(end).max(at + 1);
             if let Some(count) = usize::try_from(cell)
                 .ok()

@@ -20,6 +20,7 @@ pub use compare::{Comparison as RunComparison, compare_runs};
 use crate::ab::AbResult;
 use crate::folder::Folder;
 use crate::rundir::RunFile;
+use crate::summary::Summary;
 
 /// Largest file of a run directory that is read.
 const FILE_LIMIT: u64 = 256 << 20;
@@ -105,6 +106,14 @@ impl RunDir {
         match &self.content {
             Content::Ab(result) => ab::page(result, &self.events),
             Content::Run(file) => run::page(file, &self.slices, &self.events),
+        }
+    }
+
+    /// What the run came to; `None` for a comparison, which came to more than one thing.
+    pub fn summary(&self) -> Option<&Summary> {
+        match &self.content {
+            Content::Ab(_) => None,
+            Content::Run(file) => Some(&file.summary),
         }
     }
 

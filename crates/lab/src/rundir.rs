@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::environment::Environment;
 use crate::folder::{Folder, csv};
 use crate::lab::Lab;
+use crate::latency::Hist;
 use crate::policy::{Policies, PolicyInfo};
 use crate::sample::Sample;
 use crate::scenario::Scenario;
@@ -18,6 +19,9 @@ use crate::summary::Summary;
 
 /// Version of the data form.
 const SCHEMA_VERSION: u32 = 1;
+
+/// Bytes of samples kept of a run that nobody asked to be written: about half a day of one workload.
+const MOST: usize = 128 << 20;
 
 /// `run.json` of a run that was no comparison.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -63,9 +67,10 @@ pub(crate) struct Buckets {
 /// # std::fs::remove_dir_all(&folder)?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct RunWriter {
-    folder: Folder,
+    /// Where it goes at the end, if it goes anywhere.
+    folder: Option<Folder>,
     policies: Vec<PolicyInfo>,
     slices: String,
     events: String,
@@ -81,7 +86,15 @@ impl RunWriter {
     /// Why it cannot be made.
     pub fn create(path: &Path, policies: &Policies) -> io::Result<Self> {
         Ok(Self {
-            folder: Folder::create(path)?,
+            folder: Some(Folder::create(path)?),
+            ..Self::in_memory(policies)
+        })
+    }
+
+    /// Keeps the run in memory, so that it can be [exported](Self::export); `finish` writes nothing.
+    pub fn in_memory(policies: &Policies) -> Self {
+        Self {
+            folder: None,
             policies: policies.list().to_vec(),
             slices: "t,arm,op,ops,bytes,p50,p99,p999,hits,misses,exact,approx,avoided_rmw,settle,\
                      shrink_scans,reclaimed\n"
@@ -90,7 +103,7 @@ impl RunWriter {
             samples: 0,
             arms: None,
             failed: false,
-        })
+        }
     }
 
     /// Takes a sample in. It is kept in memory until the end, so that writing disturbs nothing that is measured.
@@ -149,6 +162,21 @@ impl RunWriter {
                 e.shrinks.reclaimed
             );
         }
+        if self.folder.is_none() && self.slices.len() > MOST {
+            self.forget(sample.elapsed);
+        }
+    }
+
+    /// Leaves the older half of the samples out: nobody has asked for them.
+    fn forget(&mut self, at: Duration) {
+        let head = self.slices.find('\n').map_or(0, |end| end + 1);
+        let half = self.slices.len() / 2;
+        let rest = self.slices.as_bytes().get(half..).unwrap_or_default();
+        if let Some(line) = rest.iter().position(|b| *b == b'\n') {
+            self.slices.replace_range(head..=half + line, "");
+            let text = "older samples are left out: too many to keep unasked; --out keeps all";
+            self.event(at, "note", "", text);
+        }
     }
 
     /// Takes in something that happened.
@@ -163,15 +191,58 @@ impl RunWriter {
         );
     }
 
-    /// Ends the lab and writes everything: `run.json`, `slices.csv`, `events.csv`, `report.html`, and
-    /// `screen.svg`, which is `screen` if one is given and else the main chart. `command` is the line that
-    /// repeats the run.
+    /// Where it is written to when it ends.
+    pub fn folder(&self) -> Option<&Path> {
+        self.folder.as_ref().map(Folder::path)
+    }
+
+    /// Writes the run as far as it is, to a directory of its own, and goes on. What it came to is what it came to
+    /// until the last sample.
+    ///
+    /// # Errors
+    /// Why the directory cannot be made, or a file not be written; [`AlreadyExists`](io::ErrorKind::AlreadyExists) if
+    /// it holds something.
+    pub fn export(
+        &self,
+        path: &Path,
+        lab: &Lab,
+        command: &str,
+        screen: Option<Screen<'_>>,
+    ) -> io::Result<()> {
+        let folder = Folder::create(path)?;
+        let (summary, hists) = lab.so_far();
+        self.write(&folder, lab.scenario(), command, screen, &summary, &hists)
+    }
+
+    /// Ends the lab and writes everything: `run.json`, `slices.csv`, `events.csv`, `report.html`, `screen.svg`,
+    /// which is the main chart unless a screen is given, and that screen as `screen.txt`. `command` is the line
+    /// that repeats the run.
     ///
     /// # Errors
     /// Why a file cannot be written.
-    pub fn finish(self, lab: Lab, command: &str, screen: Option<&str>) -> io::Result<Summary> {
+    pub fn finish(
+        self,
+        lab: Lab,
+        command: &str,
+        screen: Option<Screen<'_>>,
+    ) -> io::Result<Summary> {
         let scenario: Scenario = lab.scenario().clone();
         let (summary, hists, _) = lab.finish_with_distributions();
+        if let Some(folder) = &self.folder {
+            self.write(folder, &scenario, command, screen, &summary, &hists)?;
+        }
+        Ok(summary)
+    }
+
+    fn write(
+        &self,
+        folder: &Folder,
+        scenario: &Scenario,
+        command: &str,
+        screen: Option<Screen<'_>>,
+        summary: &Summary,
+        hists: &[Hist],
+    ) -> io::Result<()> {
         let file = RunFile {
             schema_version: SCHEMA_VERSION,
             kind: "run".into(),
@@ -185,7 +256,7 @@ impl RunWriter {
             latency: summary
                 .workloads
                 .iter()
-                .zip(&hists)
+                .zip(hists)
                 .map(|(w, hist)| Buckets {
                     workload: w.name.clone(),
                     buckets: crate::latency::buckets(hist),
@@ -194,13 +265,22 @@ impl RunWriter {
             summary: summary.clone(),
             samples: self.samples,
         };
-        self.folder.write("slices.csv", self.slices.as_bytes())?;
-        self.folder.write("events.csv", self.events.as_bytes())?;
+        folder.write("slices.csv", self.slices.as_bytes())?;
+        folder.write("events.csv", self.events.as_bytes())?;
         if let Some(screen) = screen {
-            self.folder.write("screen.svg", screen.as_bytes())?;
+            folder.write("screen.svg", screen.svg.as_bytes())?;
+            folder.write("screen.txt", screen.text.as_bytes())?;
         }
-        self.folder.json("run.json", &file)?;
-        crate::report::write(self.folder.path()).map_err(io::Error::other)?;
-        Ok(summary)
+        folder.json("run.json", &file)?;
+        crate::report::write(folder.path()).map_err(io::Error::other)
     }
+}
+
+/// A screen as it was drawn, to be kept with a run.
+#[derive(Debug, Clone, Copy)]
+pub struct Screen<'a> {
+    /// As a picture.
+    pub svg: &'a str,
+    /// As text.
+    pub text: &'a str,
 }

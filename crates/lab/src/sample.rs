@@ -80,6 +80,9 @@ pub struct WorkloadSample {
     pub buckets: Arc<Buckets>,
     /// Latency since the reset.
     pub total: Latency,
+    /// The same counted from when each operation was due by the workload's rate; `None` for one without a rate,
+    /// which begins an operation when one before it has ended.
+    pub response: Option<Latency>,
 }
 
 /// What one operation of a workload is.
@@ -278,7 +281,11 @@ pub struct Strip {
     pub delayed: u64,
     /// Blocks known as holes.
     pub holes: u64,
-    /// Cells from the start of the file; at most 512.
+    /// First block that the cells show.
+    pub from: u32,
+    /// Blocks that they show; all of them unless others were asked for.
+    pub shown: u32,
+    /// Cells of equal length; at most 512.
     pub cells: Vec<Cell>,
 }
 

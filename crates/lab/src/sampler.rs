@@ -27,6 +27,8 @@ pub(crate) enum Command {
     Reset,
     /// Begin an interleaved comparison, or end the one under way.
     Auto(Option<AutoPlan>),
+    /// Tell what the run came to so far, and go on.
+    Look(Sender<Last>),
     /// Take a last look and end.
     Finish(Sender<Last>),
 }
@@ -50,6 +52,8 @@ struct Track {
     before: Counts,
     recent: Hist,
     total: Hist,
+    /// Times from when operations were due, if they are.
+    responses: Option<Box<Hist>>,
     /// Whether it ran at the last sample.
     was_running: bool,
 }
@@ -70,6 +74,7 @@ pub(crate) struct Sampler {
     /// By policy, what its arms are compared by.
     subjects: Vec<Subject>,
     first_error: Option<Arc<str>>,
+    latest: Option<Arc<Sample>>,
     look: Look,
     ran: Duration,
     /// Statistics begin again when this has passed.
@@ -93,6 +98,7 @@ impl Sampler {
                 before: Counts::default(),
                 recent: new_hist(),
                 total: new_hist(),
+                responses: None,
                 was_running: true,
             })
             .collect();
@@ -119,6 +125,7 @@ impl Sampler {
             auto: None,
             subjects,
             first_error: None,
+            latest: None,
             ran: Duration::ZERO,
             warm_at,
             was_running: true,
@@ -152,7 +159,9 @@ impl Sampler {
             let now = Instant::now();
             self.shared.stop_what_is_over(now);
             let sample = self.sample(now, now.saturating_duration_since(due));
-            match self.out.try_send(Arc::new(sample)) {
+            let sample = Arc::new(sample);
+            self.latest = Some(Arc::clone(&sample));
+            match self.out.try_send(sample) {
                 // Nobody listens in a headless run.
                 Ok(()) | Err(TrySendError::Disconnected(_)) => {}
                 Err(TrySendError::Full(_)) => self.dropped += 1,
@@ -178,6 +187,7 @@ impl Sampler {
             match commands.recv_timeout(left) {
                 Ok(Command::Reset) => self.reset(),
                 Ok(Command::Auto(plan)) => self.compare(plan),
+                Ok(Command::Look(reply)) => self.tell(&reply),
                 Ok(Command::Finish(reply)) => return Wake::Finish(reply),
                 Err(RecvTimeoutError::Timeout) => return Wake::Due,
                 Err(RecvTimeoutError::Disconnected) => return Wake::Gone,
@@ -190,7 +200,14 @@ impl Sampler {
         let mut counts = Vec::with_capacity(self.tracks.len());
         for (track, workload) in self.tracks.iter_mut().zip(&self.shared.workloads) {
             track.recent.reset();
-            counts.push(workload.read(|hist| latency::add(&mut track.recent, hist)));
+            counts.push(workload.read(|response, hist| {
+                if response {
+                    let new = || Box::new(new_hist());
+                    latency::add(track.responses.get_or_insert_with(new), hist);
+                } else {
+                    latency::add(&mut track.recent, hist);
+                }
+            }));
             latency::add(&mut track.total, &track.recent);
         }
         counts
@@ -244,6 +261,9 @@ impl Sampler {
         for (track, now) in self.tracks.iter_mut().zip(counts) {
             track.base = now;
             track.total.reset();
+            if let Some(responses) = &mut track.responses {
+                responses.reset();
+            }
         }
         let now = Instant::now();
         for workload in &self.shared.workloads {
@@ -298,6 +318,7 @@ impl Sampler {
                 recent,
                 buckets: Arc::new(buckets),
                 total: latency::summary(&track.total),
+                response: track.responses.as_ref().map(|h| latency::summary(h)),
             });
         }
         if settling || !running || !self.was_running {
@@ -375,6 +396,18 @@ impl Sampler {
             c.reason = waits.then(|| Arc::from("two pairs of slices are needed"));
         }
         (comparison, auto)
+    }
+
+    /// What the run came to, as the last sample had it.
+    fn tell(&mut self, reply: &Sender<Last>) {
+        let latest = self.latest.as_deref().cloned();
+        let sample = latest.unwrap_or_else(|| self.sample(Instant::now(), Duration::ZERO));
+        let _ = reply.send(Last {
+            sample,
+            ran: self.ran,
+            totals: self.tracks.iter().map(|t| t.total.clone()).collect(),
+            cold: self.warm_at,
+        });
     }
 
     fn finish(&mut self, reply: &Sender<Last>) {

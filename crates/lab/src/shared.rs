@@ -1,6 +1,6 @@
 //! What workers, sampler and lab share.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -25,6 +25,8 @@ pub(crate) struct Shared {
     pub(crate) buffers: Option<Buffers>,
     /// The file whose extents are shown.
     pub(crate) first_file: Option<Arc<AnyFile>>,
+    /// Its blocks that are looked at: the first in the upper half, how many in the lower; 0: all.
+    pub(crate) window: AtomicU64,
     pub(crate) epoch: Arc<Epoch>,
     pub(crate) workloads: Vec<Workload>,
     /// Time at the start that the statistics leave out: the longest that any workload asks for, since all
@@ -66,6 +68,8 @@ struct Live {
     first_error: Option<Arc<str>>,
     /// What they recorded and nobody read yet.
     left: Option<Box<Hist>>,
+    /// The same of response times.
+    left_responses: Option<Box<Hist>>,
 }
 
 impl Workload {
@@ -91,19 +95,18 @@ impl Workload {
         }
     }
 
-    /// The sum of what all workers counted; what they handed over goes to `each`.
-    pub(crate) fn read(&self, mut each: impl FnMut(&Hist)) -> Counts {
+    /// The sum of what all workers counted; what they handed over goes to `each`: whether it is response times,
+    /// which are another measure of the same operations, and the distribution.
+    pub(crate) fn read(&self, mut each: impl FnMut(bool, &Hist)) -> Counts {
         let mut live = self.live();
         if let Some(left) = live.left.take() {
-            each(&left);
+            each(false, &left);
+        }
+        if let Some(left) = live.left_responses.take() {
+            each(true, &left);
         }
         for cell in &live.cells {
-            cell.collect(|dir, hist| {
-                // Response times are another measure of the same operations.
-                if dir < DIRS {
-                    each(hist);
-                }
-            });
+            cell.collect(|dir, hist| each(dir >= DIRS, hist));
         }
         self.operations.data(Phase::First)
     }
@@ -181,6 +184,9 @@ impl Workload {
             cell.collect(|dir, hist| {
                 if dir < DIRS {
                     latency::add(&mut left, hist);
+                } else {
+                    let new = || Box::new(latency::new_hist());
+                    latency::add(live.left_responses.get_or_insert_with(new), hist);
                 }
             });
         }
@@ -232,6 +238,7 @@ impl Shared {
             shrinker,
             buffers,
             first_file,
+            window: AtomicU64::new(0),
             epoch: Arc::new(Epoch::keeping_counts()),
             warmup: workloads.iter().map(|w| w.warmup).max().unwrap_or_default(),
             workloads,

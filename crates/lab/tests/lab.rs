@@ -11,7 +11,9 @@ use std::sync::mpsc::Receiver;
 use std::time::{Duration, Instant};
 
 use cairn_block::{BlockDevice, Caps, Device, DeviceInfo, Node, ReqFlags, Shape};
-use cairn_lab::{CellStatus, Lab, Options, PolicyInfo, Registry, Sample, Scenario, Unit};
+use cairn_lab::{
+    CellStatus, FioSource, Lab, Options, PolicyInfo, Registry, Sample, Scenario, Unit, WorkloadKind,
+};
 
 /// Longest wait for something that must come.
 const DEADLINE: Duration = Duration::from_secs(30);
@@ -399,6 +401,28 @@ fn rates_are_over_the_time_that_a_workload_ran_itself() {
     let rate = files.ops as f64 / files.seconds;
     assert!((files.ops_per_s - rate).abs() < 1e-6 * rate);
     assert_eq!(summary.warmup_missed, None);
+}
+
+#[test]
+fn a_rate_gives_times_from_the_schedule_too() {
+    let mut scenario = Scenario::preset("randwrite").unwrap();
+    let WorkloadKind::Fio(FioSource::Options(options)) = &mut scenario.workloads[0].kind else {
+        panic!("options");
+    };
+    options.push_str(" --rate_iops=200");
+    let lab = Lab::start(scenario, &Registry::default(), quick()).unwrap();
+    let samples = lab.take_samples().unwrap();
+    let sample = wait_for(&samples, "times from the schedule", |s| {
+        s.workloads[0].response.is_some_and(|r| r.n > 20)
+    });
+    let w = &sample.workloads[0];
+    let response = w.response.unwrap();
+    assert!(
+        response.mean >= w.total.mean * 0.99,
+        "never shorter than the service time: {response:?} {:?}",
+        w.total
+    );
+    lab.finish();
 }
 
 #[test]

@@ -101,6 +101,27 @@ pub struct Column {
     pub mark: Option<Mark>,
 }
 
+/// A stretch of time under one arm.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Stretch {
+    /// When it began.
+    pub from: Duration,
+    /// The arm.
+    pub arm: usize,
+    /// Time of it that counts: outside of settle windows, workload at work.
+    pub counted: Duration,
+    /// Operations in that time.
+    pub ops: f64,
+}
+
+impl Stretch {
+    /// Operations a second.
+    pub fn rate(&self) -> Option<f64> {
+        let seconds = self.counted.as_secs_f64();
+        (seconds > 0.0).then(|| self.ops / seconds)
+    }
+}
+
 impl History {
     /// Takes a sample in; `mark` is the switch that became visible with it.
     pub fn push(&mut self, sample: &Sample, mark: Option<Mark>) {
@@ -207,6 +228,35 @@ impl History {
             }
         }
         sums
+    }
+
+    /// The last `most` stretches of one arm of a policy, newest first: when each began, its arm, the time it
+    /// counted, and the mean rate of a workload over that.
+    pub fn stretches(&self, policy: usize, workload: usize, most: usize) -> Vec<Stretch> {
+        let mut all: Vec<Stretch> = Vec::new();
+        let mut before: Option<&Point> = None;
+        for point in &self.points {
+            let arm = point.arms.get(policy).copied().map_or(0, usize::from);
+            let rate = point.ops.get(workload).copied().map_or(0.0, f64::from);
+            let time = before.map_or(Duration::ZERO, |b| point.at.saturating_sub(b.at));
+            before = Some(point);
+            if all.last().is_none_or(|s| s.arm != arm) {
+                all.push(Stretch {
+                    from: point.at.saturating_sub(time),
+                    arm,
+                    counted: Duration::ZERO,
+                    ops: 0.0,
+                });
+            }
+            if let Some(stretch) = all.last_mut()
+                && point.running
+                && !point.settling
+            {
+                stretch.counted += time;
+                stretch.ops += rate * time.as_secs_f64();
+            }
+        }
+        all.into_iter().rev().take(most).collect()
     }
 
     /// The 99th percentile and the maximum of the sampler's lateness over the last minute.

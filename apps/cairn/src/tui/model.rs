@@ -153,6 +153,8 @@ pub struct Setup {
     pub arms: Vec<usize>,
     /// Time from sample to sample, as planned.
     pub interval: Duration,
+    /// What else is set, and to what; for the settings.
+    pub settings: Vec<(String, String)>,
     /// Colours and glyphs.
     pub theme: Theme,
     /// Frames a second.
@@ -179,6 +181,28 @@ pub enum PromptKind {
     Stack,
     /// The options of a workload.
     Workload(usize),
+    /// A place in the file that the extents are shown of.
+    GoTo,
+    /// The directory of a run to compare with.
+    Compare,
+}
+
+/// Something to read in place of the screen, until the next key.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Sheet {
+    /// What everything is set to.
+    Settings,
+    /// This run beside a recorded one.
+    Saved(Box<Saved>),
+}
+
+/// What a recorded run came to.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Saved {
+    /// Its directory.
+    pub folder: String,
+    /// What it came to.
+    pub summary: cairn_lab::Summary,
 }
 
 /// A text being typed; it stands in the footer's place.
@@ -232,6 +256,12 @@ pub struct Model {
     pub focus: Panel,
     /// The focused panel fills the page.
     pub zoomed: bool,
+    /// Something to read is shown.
+    pub sheet: Option<Sheet>,
+    /// Place in the map of extents, a block of the file; `None`: its start.
+    pub cursor: Option<u32>,
+    /// How often the map's length was halved.
+    pub map_zoom: u32,
     /// Help is shown, from this line on.
     pub help: Option<usize>,
     /// First line shown of a list that is longer than its panel; counted from the end for events.
@@ -270,6 +300,8 @@ pub struct Model {
     pub error: Option<Arc<str>>,
     /// No sample came for this long.
     pub stalled: Option<Duration>,
+    /// Where the run will be written at its end.
+    pub out: Option<String>,
     /// The limit of the extent cache whose passing the events name.
     pub(crate) pressed: Option<u64>,
     /// Drops named in the events so far.
@@ -305,6 +337,9 @@ impl Model {
             page: Page::Overview,
             focus: Panel::Throughput,
             zoomed: false,
+            sheet: None,
+            cursor: None,
+            map_zoom: 0,
             help: None,
             offset: 0,
             bytes: false,
@@ -324,6 +359,7 @@ impl Model {
             failure: None,
             error: None,
             stalled: None,
+            out: None,
             pressed: None,
             drops_said: 0,
             meter: Meter::default(),

@@ -1,29 +1,30 @@
 //! The loop around the pure parts: waits for messages, executes commands, draws within its budget.
 
-use std::cell::RefCell;
-use std::fs::{self, File};
-use std::io::{self, Write};
-use std::rc::Rc;
+use std::fs;
+use std::path::Path;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, SyncSender};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
-use crossterm::queue;
-use crossterm::terminal::{BeginSynchronizedUpdate, EndSynchronizedUpdate};
-use ratatui::Terminal;
-use ratatui::backend::CrosstermBackend;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use signal_hook::consts::{SIGHUP, SIGTSTP};
 
-use cairn_lab::{Lab, Registry, Sample, Scenario};
+use cairn_lab::{Lab, Registry, RunDir, Sample, Scenario};
 
-use super::guard::{self, Guard, PanicHook};
-use super::model::{Model, Redraw, Setup};
+use super::guard::{Guard, PanicHook};
+use super::model::{Model, Redraw, Saved, Setup};
+use super::recorder::Recorder;
 use super::theme::{ColorDepth, Theme};
 use super::update::{Cmd, Msg, Seek, recorded, update};
-use super::{Around, Options, Outcome, Recording, Watch, change, input, view};
+use super::{Around, Options, Outcome, Recording, Watch, change, input, svg, view};
+
+mod pulse;
+mod screen;
+
+use pulse::Pulse;
+use screen::Screen;
 
 /// Messages that may wait for the drawing thread.
 const QUEUE: usize = 256;
@@ -55,15 +56,26 @@ pub fn run_with(lab: Lab, options: Options, around: Around<'_>) -> anyhow::Resul
     let (messages, inbox) = mpsc::sync_channel(QUEUE);
     let hook = PanicHook::install(messages.clone());
     let signals = input::SignalWatch::start(messages.clone()).context("cannot watch signals")?;
-    let watch = Arc::new(Mutex::new(around.watch));
+    let recorder = Recorder::start(&lab, around.out, around.command);
+    let recorder = recorder.context("--out")?;
+    let (mut record, mut others) = (recorder.taker(), around.watch);
+    let watch: Box<Watch> = Box::new(move |sample| {
+        record(sample);
+        others(sample)
+    });
+    let watch = Arc::new(Mutex::new(watch));
     forward(&lab, &watch, &messages)?;
     let model = Model::new(setup(&lab, options));
     let mut dash = Dash::open(model, options, messages, watch)?;
     (dash.lab, dash.registry) = (Some(lab), around.registry);
+    dash.model.out = recorder.folder();
+    dash.model.setup.settings = around.settings;
+    dash.recorder = Some(recorder);
     dash.drive(&inbox);
 
     let Dash {
         lab,
+        recorder,
         guard,
         model,
         end,
@@ -72,7 +84,14 @@ pub fn run_with(lab: Lab, options: Options, around: Around<'_>) -> anyhow::Resul
     drop(guard);
     drop(hook);
     let lab = lab.context("no workload could be started again")?;
-    let summary = lab.finish();
+    let out = recorder.as_ref().and_then(Recorder::folder);
+    let summary = match recorder {
+        Some(recorder) => with_screen(&model, |screen| {
+            recorder.finish(lab, &model.live.log, screen)
+        })
+        .context("--out")?,
+        None => lab.finish(),
+    };
     drop(signals);
     let code = match end {
         Some(End::Signal(signal)) => u8::try_from(128 + signal).unwrap_or(255),
@@ -80,6 +99,7 @@ pub fn run_with(lab: Lab, options: Options, around: Around<'_>) -> anyhow::Resul
     };
     Ok(Outcome {
         summary,
+        out,
         screen: model.keep.then(|| text(&picture(&model))),
         code,
     })
@@ -91,6 +111,15 @@ fn picture(model: &Model) -> Buffer {
     let mut buf = Buffer::empty(area);
     view::render(model, area, &mut buf);
     buf
+}
+
+/// What is to be done with the screen as it is, as a picture and as text.
+fn with_screen<T>(model: &Model, then: impl FnOnce(cairn_lab::Screen<'_>) -> T) -> T {
+    let buf = picture(model);
+    then(cairn_lab::Screen {
+        svg: &svg::picture(&buf, &model.setup.scenario),
+        text: &text(&buf),
+    })
 }
 
 /// The characters of a screen, lines without trailing blanks.
@@ -184,6 +213,7 @@ fn look(options: Options) -> Setup {
         workloads: Vec::new(),
         arms: Vec::new(),
         policies: Vec::new(),
+        settings: Vec::new(),
         interval: cairn_lab::Options::default().interval,
         theme: Theme {
             depth: ColorDepth::choose(options.color, |name| std::env::var(name).ok()),
@@ -207,6 +237,8 @@ struct Dash<'a> {
     model: Model,
     /// `None` only while one is exchanged for another.
     lab: Option<Lab>,
+    /// Keeps what its samples say.
+    recorder: Option<Recorder>,
     registry: Option<&'a Registry>,
     watch: Arc<Mutex<Box<Watch>>>,
     messages: SyncSender<Msg>,
@@ -258,6 +290,7 @@ impl Dash<'_> {
         Ok(Self {
             model,
             lab: None,
+            recorder: None,
             registry: None,
             watch,
             messages,
@@ -402,6 +435,14 @@ impl Dash<'_> {
             }
             Cmd::Seek(to) => self.seek(to),
             Cmd::Repaint => self.screen.repaint(),
+            Cmd::Export => self.export(),
+            Cmd::Compare(path) => {
+                let msg = match saved(&path) {
+                    Ok(saved) => Msg::Saved(Box::new(saved)),
+                    Err(text) => Msg::Refused(text),
+                };
+                self.take(msg);
+            }
             Cmd::Quit(signal) => self.end = Some(signal.map_or(End::Asked, End::Signal)),
             Cmd::SetStack(spec) => {
                 self.rebuild(|scenario, registry| change::stack(scenario, &spec, registry));
@@ -413,6 +454,36 @@ impl Dash<'_> {
                 if let Some(msg) = self.lab.as_ref().and_then(|lab| ask(lab, &cmd)) {
                     self.take(msg);
                 }
+            }
+        }
+    }
+
+    /// Writes the run as far as it is.
+    fn export(&mut self) {
+        let (Some(recorder), Some(lab)) = (&self.recorder, &self.lab) else {
+            return;
+        };
+        let log = &self.model.live.log;
+        let msg = match with_screen(&self.model, |screen| recorder.export(lab, log, screen)) {
+            Ok(folder) => Msg::Exported(folder),
+            Err(error) => Msg::Refused(format!("the run cannot be written: {error}")),
+        };
+        self.take(msg);
+    }
+
+    /// Ends the lab that runs; what was to be written of its run is written.
+    fn end_lab(&mut self) {
+        let Some(lab) = self.lab.take() else { return };
+        let Some(recorder) = &self.recorder else {
+            return drop(lab);
+        };
+        let (out, log) = (recorder.folder(), &self.model.live.log);
+        let written = with_screen(&self.model, |screen| recorder.finish(lab, log, screen));
+        match (written, out) {
+            (Ok(_), Some(folder)) => self.take(Msg::Exported(folder)),
+            (Ok(_), None) => {}
+            (Err(error), _) => {
+                self.take(Msg::Refused(format!("the run was not written: {error}")));
             }
         }
     }
@@ -431,7 +502,7 @@ impl Dash<'_> {
             Err(text) => return self.take(Msg::Refused(text)),
         };
         // Both at once may not fit into memory.
-        drop(self.lab.take());
+        self.end_lab();
         self.stale = true;
         let start = |scenario| Lab::start(scenario, registry, cairn_lab::Options::default());
         let (lab, refusal) = match start(new) {
@@ -442,12 +513,14 @@ impl Dash<'_> {
             .map_err(anyhow::Error::from)
             .and_then(|lab| forward(&lab, &self.watch, &self.messages).map(|()| lab));
         let lab = match followed {
-            Ok(lab) => self.lab.insert(lab),
+            Ok(lab) => lab,
             Err(error) => {
                 let text = format!("no workload can be started again: {error}");
                 return self.take(Msg::Panic(text));
             }
         };
+        let recorded = self.recorder.as_mut().map(|r| r.go_on(&lab));
+        self.model.out = self.recorder.as_ref().and_then(Recorder::folder);
         let msg = Msg::Rebuilt {
             what: match &refusal {
                 None => what,
@@ -456,7 +529,13 @@ impl Dash<'_> {
             stack: lab.stack().to_owned(),
             workloads: change::editable(lab.scenario()),
         };
+        self.lab = Some(lab);
         self.take(msg);
+        if let Some(Err(error)) = recorded {
+            self.take(Msg::Refused(format!(
+                "this run will not be written: {error}"
+            )));
+        }
         if let Some(error) = refusal {
             self.take(Msg::Refused(format!("not started: {error}")));
         }
@@ -506,6 +585,7 @@ fn ask(lab: &Lab, cmd: &Cmd) -> Option<Msg> {
             }
         }
         Cmd::Reset => lab.reset(),
+        Cmd::ShowBlocks(from, blocks) => lab.show_blocks(*from, *blocks),
         Cmd::Shrink => return Some(Msg::Shrunk(lab.shrink())),
         Cmd::Auto(plan) => {
             if let Err(error) = lab.start_auto(*plan) {
@@ -516,6 +596,22 @@ fn ask(lab: &Lab, cmd: &Cmd) -> Option<Msg> {
         _ => {}
     }
     None
+}
+
+/// What a recorded run came to.
+fn saved(path: &str) -> Result<Saved, String> {
+    if path.is_empty() {
+        return Err(
+            "the directory of a run is wanted, such as runs/2026-11-30T17-42-05".to_owned(),
+        );
+    }
+    let run = RunDir::read(Path::new(path)).map_err(|e| e.to_string())?;
+    let summary = run.summary().cloned();
+    Ok(Saved {
+        folder: path.to_owned(),
+        summary: summary
+            .ok_or_else(|| format!("{path}: a comparison of two arms; cairn report shows it"))?,
+    })
 }
 
 fn toggle(lab: &Lab, policy: usize) -> Option<Msg> {
@@ -538,125 +634,4 @@ fn leads_session() -> bool {
         .rsplit_once(')')
         .and_then(|(_, rest)| rest.split_whitespace().nth(3));
     session.and_then(|s| s.parse().ok()) == Some(std::process::id())
-}
-
-/// What is looked at once a second.
-struct Pulse {
-    last: Instant,
-    sample: Instant,
-    frames: u32,
-    cpu: Option<Duration>,
-}
-
-impl Pulse {
-    fn new() -> Self {
-        let now = Instant::now();
-        Self {
-            last: now,
-            sample: now,
-            frames: 0,
-            cpu: thread_cpu(),
-        }
-    }
-
-    fn note(&mut self, msg: &Msg) {
-        if matches!(msg, Msg::Sample(_) | Msg::Continue) {
-            self.sample = Instant::now();
-        }
-    }
-
-    fn beat(&mut self, model: &mut Model) -> Option<Msg> {
-        let now = Instant::now();
-        let passed = now - self.last;
-        if passed < PULSE {
-            return None;
-        }
-        self.last = now;
-        model.meter.fps = Some(f64::from(self.frames) / passed.as_secs_f64());
-        self.frames = 0;
-        let cpu = thread_cpu();
-        model.meter.cpu = cpu
-            .zip(self.cpu)
-            .map(|(new, old)| new.saturating_sub(old).as_secs_f64() / passed.as_secs_f64());
-        self.cpu = cpu;
-        if let Some(text) = guard::late_panic() {
-            return Some(Msg::Panic(text));
-        }
-        let silent = now - self.sample;
-        (silent >= PULSE).then_some(Msg::Stalled(silent))
-    }
-}
-
-/// Time on a CPU of this thread, where the kernel tells it.
-fn thread_cpu() -> Option<Duration> {
-    let text = fs::read_to_string("/proc/thread-self/schedstat").ok()?;
-    let nanos = text.split_whitespace().next()?.parse().ok()?;
-    Some(Duration::from_nanos(nanos))
-}
-
-/// Collects a frame's bytes, so that the terminal gets each frame in one write.
-#[derive(Clone, Default)]
-struct FrameBytes(Rc<RefCell<Vec<u8>>>);
-
-impl Write for FrameBytes {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.borrow_mut().extend_from_slice(bytes);
-        Ok(bytes.len())
-    }
-
-    /// The frame is written when it is complete, whatever flushes on the way.
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
-struct Screen {
-    terminal: Terminal<CrosstermBackend<FrameBytes>>,
-    bytes: FrameBytes,
-    out: File,
-    last: Instant,
-    repaint: bool,
-}
-
-impl Screen {
-    fn new() -> io::Result<Self> {
-        let bytes = FrameBytes::default();
-        let backend = CrosstermBackend::new(bytes.clone());
-        Ok(Self {
-            terminal: Terminal::new(backend)?,
-            bytes,
-            out: guard::terminal()?,
-            last: Instant::now()
-                .checked_sub(PULSE)
-                .unwrap_or_else(Instant::now),
-            repaint: false,
-        })
-    }
-
-    /// The next frame draws every cell.
-    fn repaint(&mut self) {
-        self.repaint = true;
-    }
-
-    /// Draws a frame: the time it took and the bytes it wrote.
-    fn draw(&mut self, model: &Model) -> io::Result<(Duration, usize)> {
-        let began = Instant::now();
-        self.last = began;
-        queue!(self.bytes, BeginSynchronizedUpdate)?;
-        if self.repaint {
-            self.repaint = false;
-            // Not `clear`: that asks the terminal where the cursor is and waits for the answer.
-            let size = self.terminal.size()?;
-            self.terminal
-                .resize(Rect::new(0, 0, size.width, size.height))?;
-        }
-        self.terminal
-            .draw(|frame| view::render(model, frame.area(), frame.buffer_mut()))?;
-        queue!(self.bytes, EndSynchronizedUpdate)?;
-        let mut bytes = self.bytes.0.borrow_mut();
-        self.out.write_all(&bytes)?;
-        let written = bytes.len();
-        bytes.clear();
-        Ok((began.elapsed(), written))
-    }
 }

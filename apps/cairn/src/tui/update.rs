@@ -10,9 +10,10 @@ use cairn_lab::{AutoPlan, Sample, Shrink};
 use super::format::{change, interval};
 use super::history::Mark;
 use super::log::Kind;
-use super::model::{Model, Pending, Redraw};
+use super::model::{Model, Pending, Redraw, Saved, Sheet};
 
 mod keys;
+mod map;
 mod mouse;
 mod prompt;
 pub(crate) mod recorded;
@@ -47,6 +48,10 @@ pub enum Msg {
     },
     /// The extent cache was shrunk on demand.
     Shrunk(Shrink),
+    /// A recorded run to stand beside this one.
+    Saved(Box<Saved>),
+    /// The run as far as it is was written to this directory.
+    Exported(String),
     /// A command could not be done.
     Refused(String),
     /// Another stack, or a workload with other options, runs now.
@@ -88,6 +93,12 @@ pub enum Cmd {
     Reset,
     /// Shrink the extent cache once.
     Shrink,
+    /// Write the run as far as it is.
+    Export,
+    /// Read a recorded run to compare with.
+    Compare(String),
+    /// Show so many blocks of the first file, from the first of these on; 0: all.
+    ShowBlocks(u32, u32),
     /// Begin the interleaved comparison.
     Auto(AutoPlan),
     /// End it.
@@ -150,8 +161,22 @@ pub fn update(model: &mut Model, msg: Msg) -> Vec<Cmd> {
             model.prompt = None;
             (model.setup.stack, model.setup.workloads) = (stack, workloads);
             (model.only, model.end) = (None, None);
+            (model.cursor, model.map_zoom) = (None, 0);
             event(model, Kind::Info, &format!("a new run begins: {what}"));
             model.say(format!("a new run begins: {what}"));
+            model.want(Redraw::Soon);
+            Vec::new()
+        }
+        Msg::Saved(saved) => {
+            model.prompt = None;
+            model.sheet = Some(Sheet::Saved(saved));
+            model.want(Redraw::Soon);
+            Vec::new()
+        }
+        Msg::Exported(folder) => {
+            let text = format!("the run so far is in {folder}");
+            event(model, Kind::Info, &text);
+            model.say(text);
             model.want(Redraw::Soon);
             Vec::new()
         }

@@ -12,6 +12,7 @@ mod chrome;
 mod compact;
 mod help;
 mod mini;
+mod sheet;
 mod small;
 mod wide;
 
@@ -51,6 +52,9 @@ pub fn render(model: &Model, area: Rect, buf: &mut Buffer) {
     }
     if let Some(line) = model.help {
         return help::render(model.theme, line, area, buf);
+    }
+    if let Some(sheet) = &model.sheet {
+        return sheet::render(model, sheet, area, buf);
     }
     let bars = chrome::bars(class, area);
     chrome::header(model, class, bars.header, buf);

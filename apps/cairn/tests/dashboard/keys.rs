@@ -360,3 +360,89 @@ fn latencies_are_shown_by_size_or_over_time() {
     let text = scene::text(&scene::draw(&model));
     assert!(text.contains("randwrite over time: "), "{text}");
 }
+
+#[test]
+fn the_map_of_extents_zooms_and_goes_to_a_place() {
+    let mut model = model();
+    types(&mut model, "3");
+    let blocks = 65_536;
+    let zoomed = press(&mut model, KeyCode::Char(']'));
+    assert_eq!(zoomed, [Cmd::ShowBlocks(0, blocks / 2)]);
+    types(&mut model, "g200m");
+    let cmds = press(&mut model, KeyCode::Enter);
+    let [Cmd::ShowBlocks(from, shown)] = cmds[..] else {
+        panic!("{cmds:?}");
+    };
+    let block = 200 << 8;
+    assert_eq!(shown, blocks / 2);
+    assert!(from <= block && block < from + shown && from + shown <= blocks);
+    assert!(model.prompt.is_none());
+    let text = scene::text(&scene::draw(&model));
+    let place = format!("cursor at 200 MiB, block {block}: ");
+    assert!(text.contains(&place), "{text}");
+    // Past the end: said, and the place to go to can be corrected.
+    types(&mut model, "g1g");
+    assert!(press(&mut model, KeyCode::Enter).is_empty());
+    let text = scene::text(&scene::draw(&model));
+    assert!(text.contains("1g is past the end of the file"), "{text}");
+    press(&mut model, KeyCode::Esc);
+    for _ in 0..40 {
+        press(&mut model, KeyCode::Char(']'));
+    }
+    press(&mut model, KeyCode::Home);
+    let cmds = press(&mut model, KeyCode::Left);
+    assert_eq!(cmds, [Cmd::ShowBlocks(0, 16)], "no less than is useful");
+    for _ in 0..40 {
+        press(&mut model, KeyCode::Char('['));
+    }
+    assert_eq!(press(&mut model, KeyCode::Right), [Cmd::ShowBlocks(0, 0)]);
+}
+
+#[test]
+fn settings_are_shown_until_the_next_key() {
+    let mut model = model();
+    types(&mut model, ",");
+    let text = scene::text(&scene::draw(&model));
+    for words in [
+        "Settings",
+        "check-first (of always-rmw",
+        "stats/ram(1g)",
+        "10 Hz",
+    ] {
+        assert!(text.contains(words), "{words}: {text}");
+    }
+    assert!(
+        press(&mut model, KeyCode::Char('c')).is_empty(),
+        "only closes"
+    );
+    assert!(!scene::text(&scene::draw(&model)).contains("Settings"));
+}
+
+#[test]
+fn a_recorded_run_stands_beside_this_one() {
+    let mut model = model();
+    types(&mut model, "druns/a");
+    let cmds = press(&mut model, KeyCode::Enter);
+    assert_eq!(cmds, [Cmd::Compare("runs/a".to_owned())]);
+    update(&mut model, Msg::Saved(Box::new(scene::saved())));
+    let text = scene::text(&scene::draw(&model));
+    for words in [
+        "two runs at different times",
+        "runs/a: mixed for 30.0 s",
+        "es-counters: here per-cpu, saved shared",
+        "they have no interval",
+    ] {
+        assert!(text.contains(words), "{words}: {text}");
+    }
+    press(&mut model, KeyCode::Esc);
+    assert!(model.sheet.is_none() && model.prompt.is_none());
+}
+
+#[test]
+fn x_writes_the_run_so_far() {
+    let mut model = model();
+    assert_eq!(press(&mut model, KeyCode::Char('x')), [Cmd::Export]);
+    update(&mut model, Msg::Exported("runs/b".to_owned()));
+    let text = scene::text(&scene::draw(&model));
+    assert!(text.contains("the run so far is in runs/b"), "{text}");
+}

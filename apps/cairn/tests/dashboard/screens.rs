@@ -1,6 +1,6 @@
 //! Every page in every size class, as text.
 
-use cairn_tui::tui::model::{Model, Page, Panel};
+use cairn_tui::tui::model::{Model, Page, Panel, Sheet};
 use cairn_tui::tui::theme::Theme;
 use cairn_tui::tui::update::{Msg, update};
 
@@ -52,6 +52,27 @@ fn help_in_every_class() {
         let mut model = scene::mixed(MONO, size);
         model.help = Some(0);
         check(&format!("help_{class}"), &model);
+    }
+}
+
+#[test]
+fn sheets_in_every_class() {
+    for (class, size) in CLASSES {
+        let mut model = scene::mixed(MONO, size);
+        model.sheet = Some(Sheet::Settings);
+        check(&format!("settings_{class}"), &model);
+        model.sheet = Some(Sheet::Saved(Box::new(scene::saved())));
+        check(&format!("saved_{class}"), &model);
+    }
+}
+
+#[test]
+fn a_place_in_the_map_of_extents() {
+    for (class, size) in CLASSES {
+        let mut model = scene::mixed(MONO, size);
+        model.page = Page::Extents;
+        model.cursor = Some(20_000);
+        check(&format!("place_{class}"), &model);
     }
 }
 

@@ -1,6 +1,6 @@
 //! No size makes the views panic.
 
-use cairn_tui::tui::model::{Model, Page};
+use cairn_tui::tui::model::{Model, Page, Prompt, PromptKind, Sheet};
 use cairn_tui::tui::update::{Msg, update};
 use cairn_tui::tui::view;
 
@@ -63,6 +63,30 @@ fn with_help_and_zoomed_panels() {
             scene::draw(&model);
         }
         model.zoomed = false;
+    }
+}
+
+#[test]
+fn with_sheets_prompts_and_a_cursor() {
+    let mut model = scene::mixed(ASCII, (80, 24));
+    for size in sizes() {
+        model.size = size;
+        for sheet in [Sheet::Settings, Sheet::Saved(Box::new(scene::saved()))] {
+            model.sheet = Some(sheet);
+            scene::draw(&model);
+        }
+        model.sheet = None;
+        model.page = Page::Extents;
+        model.cursor = Some(65_535);
+        for kind in [PromptKind::GoTo, PromptKind::Compare] {
+            model.prompt = Some(Prompt {
+                kind,
+                text: "runs/somewhere".to_owned(),
+                error: None,
+            });
+            scene::draw(&model);
+        }
+        model.prompt = None;
     }
 }
 

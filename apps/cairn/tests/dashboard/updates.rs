@@ -6,7 +6,7 @@ use std::time::Duration;
 use cairn_lab::{Sample, Shrink};
 use cairn_tui::tui::history::{Mark, Window};
 use cairn_tui::tui::log::Kind;
-use cairn_tui::tui::model::{Model, Redraw};
+use cairn_tui::tui::model::{Model, Page, Redraw};
 use cairn_tui::tui::update::{Cmd, Msg, update};
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
@@ -311,6 +311,26 @@ fn the_interleaved_comparison_is_told_by_few_events_and_many_marks() {
     let text = scene::text(&scene::draw(&model));
     assert!(
         !text.contains("provisional") && text.contains("auto, done"),
+        "{text}"
+    );
+}
+
+#[test]
+fn a_workload_with_a_rate_has_its_times_from_the_schedule() {
+    let mut model = model();
+    model.page = Page::Latency;
+    let text = scene::text(&scene::draw(&model));
+    assert!(
+        text.contains("Closed loop: ") && !text.contains("randwrite due"),
+        "{text}"
+    );
+    next(&mut model, |sample| {
+        let w = &mut sample.workloads[0];
+        w.response = Some(w.total);
+    });
+    let text = scene::text(&scene::draw(&model));
+    assert!(
+        text.contains("randwrite due") && text.contains("Open loop: "),
         "{text}"
     );
 }

@@ -8,7 +8,7 @@ use cairn_lab::{
     CounterView, Effect, ExtentSample, FlagSample, HeadSample, Latency, LayerSample, Mechanism,
     PolicyInfo, Sample, Shrink, ShrinkSample, SlotSample, Strip, Unit, WorkloadSample,
 };
-use cairn_tui::tui::model::{Model, Setup};
+use cairn_tui::tui::model::{Model, Saved, Setup};
 use cairn_tui::tui::theme::{ColorDepth, Theme};
 use cairn_tui::tui::update::{Msg, update};
 use cairn_tui::tui::view;
@@ -110,6 +110,7 @@ pub(crate) fn empty(theme: Theme, size: (u16, u16)) -> Model {
             ("creat-clo".to_owned(), "tasks=2".to_owned()),
         ],
         policies: policies(),
+        settings: vec![("configuration".to_owned(), "none".to_owned())],
         arms: vec![1, 1, 1, 2, 0, 3],
         interval: Duration::from_millis(100),
         theme,
@@ -232,6 +233,7 @@ fn sample(
                 recent: latency(20_160, 8_300),
                 buckets: buckets(20_160, 8_300),
                 total: latency(20_160 * t, 8_600),
+                response: None,
             },
             WorkloadSample {
                 name: "creat-clo".into(),
@@ -248,6 +250,7 @@ fn sample(
                 recent: latency(3_890, 23_400),
                 buckets: buckets(3_890, 23_400),
                 total: latency(3_890 * t, 23_900),
+                response: None,
             },
         ],
         arms,
@@ -421,6 +424,8 @@ fn extents(t: u64, fio: f64, shared: bool) -> ExtentSample {
             unwritten: 12_980,
             delayed: 4_352,
             holes: 5_632,
+            from: 0,
+            shown: 65_536,
             cells: cells.collect(),
         }),
     }
@@ -474,6 +479,36 @@ pub(crate) fn many_heads(theme: Theme, size: (u16, u16)) -> Model {
     sample.flags.words = words.collect();
     update(&mut model, Msg::Sample(Arc::new(sample)));
     model
+}
+
+/// A recorded run to compare with.
+pub(crate) fn saved() -> Saved {
+    let latency = serde_json::json!({
+        "n": 4_000_000, "min": 3_000, "p50": 9_100, "p90": 11_900, "p99": 26_400, "p999": 146_000,
+        "p9999": 300_000, "max": 473_000, "mean": 9_740.0
+    });
+    let workload = |name: &str, unit: &str, rate: f64| {
+        serde_json::json!({
+            "name": name, "about": "", "workers": 2, "unit": unit, "ops": 1, "bytes": 0, "errors": 0,
+            "errors_measured": 0, "seconds": 30.0, "ops_per_s": rate, "bytes_per_s": 0.0,
+            "latency_ns": latency
+        })
+    };
+    let arm = |name: &str, arm: &str| serde_json::json!({"name": name, "arm": arm});
+    let summary = serde_json::json!({
+        "schema_version": 1, "scenario": "mixed", "stack": "stats/ram(1g)", "seed": 42, "seconds": 30.0,
+        "workloads": [workload("randwrite", "io", 184_300.0), workload("creat-clo", "op", 37_900.0)],
+        "policies": [
+            arm("flag-set", "check-first"), arm("es-counters", "shared"), arm("extent-cache", "on"),
+            arm("batch", "128"), arm("backend", "rseq"), arm("extent-limit", "1024")
+        ],
+        "counters": [], "flags": {"counted": false, "sets": 0, "rmws": 0, "avoided": 0},
+        "warmup_missed": null, "samples_dropped": 0, "first_error": null, "failure": null, "stuck_workers": 0
+    });
+    Saved {
+        folder: "runs/a".to_owned(),
+        summary: serde_json::from_value(summary).unwrap(),
+    }
 }
 
 /// The screen of a model.

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
-use cairn_lab::{Lab, Registry, Sample, Scenario, Unit};
+use cairn_lab::{Lab, Registry, RunWriter, Sample, Scenario, Unit};
 
 use crate::cli::{DashArgs, Format};
 use crate::exit::{DONE, FAILED};
@@ -24,8 +24,10 @@ pub(super) fn run(scenario: Scenario, args: &DashArgs, registry: &Registry) -> a
     let (lab, metrics) = super::start(scenario, args, registry)?;
     let interrupt = Interrupt::watch().context("cannot watch SIGINT and SIGTERM")?;
     let format = args.format.unwrap_or(Format::Text);
+    let mut writer = super::writer(&lab, args)?;
     let follower = Follower {
         lab: &lab,
+        writer: writer.as_mut(),
         name: &name,
         duration,
         interrupt: &interrupt,
@@ -33,8 +35,8 @@ pub(super) fn run(scenario: Scenario, args: &DashArgs, registry: &Registry) -> a
         metrics,
     };
     let outcome = follower.follow();
-    let summary = lab.finish();
     outcome?;
+    let summary = super::finish(lab, writer)?;
     match format {
         Format::Text => output::results(|out| summary.write_text(out))?,
         Format::Json => output::json(&summary)?,
@@ -59,6 +61,7 @@ struct Follower<'a> {
     interrupt: &'a Interrupt,
     format: Format,
     metrics: Metrics,
+    writer: Option<&'a mut RunWriter>,
 }
 
 impl Follower<'_> {
@@ -84,6 +87,9 @@ impl Follower<'_> {
             };
             if let Some(text) = self.metrics.take(&sample) {
                 output::note(&text);
+            }
+            if let Some(writer) = &mut self.writer {
+                writer.sample(&sample);
             }
             match self.format {
                 Format::Jsonl => {

@@ -8,7 +8,7 @@ use std::thread;
 use std::time::Duration;
 
 use anyhow::Context as _;
-use cairn_lab::{Lab, Registry, Sample, Scenario};
+use cairn_lab::{Lab, Registry, RunWriter, Sample, Scenario};
 
 use crate::cli::DashArgs;
 use crate::exit::{DONE, Failed};
@@ -39,6 +39,7 @@ pub(super) fn run(scenario: Scenario, args: &DashArgs, registry: &Registry) -> a
         None if keys => None,
         given => Some(given.unwrap_or(headless::DEFAULT_DURATION)),
     };
+    let mut writer = super::writer(&lab, args)?;
     let mut model = Model::new(setup(&lab));
     let mut said = 0;
     let mut due = Duration::ZERO;
@@ -46,7 +47,7 @@ pub(super) fn run(scenario: Scenario, args: &DashArgs, registry: &Registry) -> a
     for sample in samples {
         for word in typed.iter().flat_map(Receiver::try_iter) {
             if word == "q" {
-                return sum_up(lab, &interrupt, code);
+                return sum_up(lab, writer, &interrupt, code);
             }
             if word == "s" {
                 update(&mut model, Msg::Shrunk(lab.shrink()));
@@ -58,6 +59,9 @@ pub(super) fn run(scenario: Scenario, args: &DashArgs, registry: &Registry) -> a
         }
         if let Some(text) = metrics.take(&sample) {
             output::note(&text);
+        }
+        if let Some(writer) = &mut writer {
+            writer.sample(&sample);
         }
         update(&mut model, Msg::Sample(Arc::clone(&sample)));
         let line = (sample.elapsed >= due).then(|| figures(&model, &sample));
@@ -82,11 +86,16 @@ pub(super) fn run(scenario: Scenario, args: &DashArgs, registry: &Registry) -> a
             break;
         }
     }
-    sum_up(lab, &interrupt, code)
+    sum_up(lab, writer, &interrupt, code)
 }
 
-fn sum_up(lab: Lab, interrupt: &Interrupt, code: u8) -> anyhow::Result<u8> {
-    let summary = lab.finish();
+fn sum_up(
+    lab: Lab,
+    writer: Option<RunWriter>,
+    interrupt: &Interrupt,
+    code: u8,
+) -> anyhow::Result<u8> {
+    let summary = super::finish(lab, writer)?;
     output::results(|out| summary.write_text(out))?;
     Ok(interrupt.code().unwrap_or(code))
 }
@@ -102,6 +111,7 @@ fn setup(lab: &Lab) -> Setup {
         workloads: Vec::new(),
         arms: (0..list.len()).map(|i| policies.arm(i)).collect(),
         policies: list,
+        settings: Vec::new(),
         interval: cairn_lab::Options::default().interval,
         theme: Theme {
             depth: ColorDepth::None,

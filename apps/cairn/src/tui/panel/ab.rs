@@ -8,7 +8,7 @@ use ratatui::widgets::Widget;
 use cairn_lab::{ArmSample, AutoSample, Comparison, Effect};
 
 use super::{Ctx, joined, right};
-use crate::tui::format::{arm_letter, change, fit, interval, si, time_of};
+use crate::tui::format::{arm_letter, change, fit, interval, per_s, si, stamp, time_of};
 use crate::tui::theme::Role;
 use crate::tui::widget::Canvas;
 use crate::tui::widget::ci_bar::CiBar;
@@ -126,10 +126,9 @@ fn whole(ctx: &Ctx<'_>, c: &Comparison, inner: Rect) -> Vec<Row> {
                 rows.push(Row::Text(Line::from(
                     ctx.span(Role::Plain, joined(&checks(&auto), width)),
                 )));
-                let how = format!(
-                    "{}; interval of so many pairs as fixed beforehand",
-                    c.estimator
-                );
+                // What the interval is comes first, should rows be few.
+                let (of, test) = c.estimator.rsplit_once(", ").unwrap_or((c.estimator, ""));
+                let how = format!("{test} of {of}; so many pairs as fixed beforehand");
                 rows.extend(text(ctx.prose(&how, width)));
                 return finished(ctx, rows, width);
             }
@@ -150,8 +149,37 @@ fn finished(ctx: &Ctx<'_>, mut rows: Vec<Row>, width: u16) -> Vec<Row> {
     if ctx.full {
         rows.push(Row::Text(Line::default()));
         rows.extend(text(ctx.prose(EXPLAIN, width)));
+        rows.push(Row::Text(Line::default()));
+        rows.extend(text(stretches(ctx)));
     }
     rows
+}
+
+/// The times under either arm, newest first: what the figures are made of.
+fn stretches(ctx: &Ctx<'_>) -> Vec<Line<'static>> {
+    /// More than any screen has rows for.
+    const MOST: usize = 60;
+    let compared = ctx.sample().and_then(|s| s.comparison.as_ref());
+    let Some((c, workload)) = compared.and_then(|c| Some((c, c.workload?))) else {
+        return Vec::new();
+    };
+    let head = format!(
+        " {:>9}  {:<16}{:>9}{:>12}",
+        "from", "arm", "counted", "mean rate"
+    );
+    let mut lines = vec![Line::from(ctx.span(Role::Dim, head))];
+    for s in ctx.data.history.stretches(c.policy, workload, MOST) {
+        let mean = s.rate().map_or_else(|| "-".to_owned(), per_s);
+        lines.push(Line::from(vec![
+            Span::raw(format!(" {:>9}  ", stamp(s.from))),
+            ctx.arm(c.policy, s.arm, NAME),
+            Span::raw(format!(
+                "{}{mean:>12}",
+                right(&format!("{:.1} s", s.counted.as_secs_f64()), 9)
+            )),
+        ]));
+    }
+    lines
 }
 
 /// How far to trust an interleaved comparison.

@@ -186,7 +186,8 @@ fn readers(ctx: &Ctx<'_>, e: &ExtentSample, width: u16, tall: bool) -> Vec<Line<
         width,
     );
     lines.push(Line::from(ctx.span(Role::Plain, rates)));
-    if tall {
+    // Among other panels only when there is something to tell.
+    if tall && (ctx.full || e.shrinks.limit.is_some() || e.shrinks.scans > 0) {
         let text = joined(&shrinks(e.shrinks), width);
         lines.push(Line::from(ctx.span(Role::Plain, text)));
     }

@@ -24,23 +24,27 @@ pub(super) fn render(ctx: &Ctx<'_>, area: Rect, buf: &mut Buffer) {
             n => format!("  {} reclaimed", count(n)),
         };
         format!(
-            "inode {}  {}  {} extents{shrunk}",
+            "inode {}  {}  {} extents{shrunk}{}",
             s.ino,
             size(bytes),
-            count(s.extents)
+            count(s.extents),
+            part(s)
         )
     });
     let inner = ctx.open(area, buf, "Extents", &rest.unwrap_or_default());
     let (Some(e), Some(strip)) = (extents, strip) else {
         return ctx.absent(inner, buf, "no file in this scenario");
     };
+    let block = u64::from(strip.block_size);
     let map = StripMap {
         cells: &strip.cells,
-        bytes,
+        from: u64::from(strip.from) * block,
+        bytes: u64::from(strip.shown) * block,
+        cursor: ctx.model.cursor.and_then(|at| cell_of(strip, at)),
         theme: ctx.theme,
     };
     // Below the map: the legend, and on a page of its own a few more lines.
-    let below = if ctx.full { 8 } else { 1 };
+    let below = if ctx.full { 9 } else { 1 };
     let rows = map.rows(inner.width, inner.height.saturating_sub(below).max(1));
     let place = Rect {
         height: rows.min(inner.height),
@@ -51,14 +55,19 @@ pub(super) fn render(ctx: &Ctx<'_>, area: Rect, buf: &mut Buffer) {
     canvas.line(0, rows, &legend(ctx, strip, inner.width));
     if ctx.full {
         let cells = u64::try_from(strip.cells.len()).unwrap_or(1).max(1);
-        let lines = explain(ctx, e, &size(bytes / cells), inner.width);
+        let cell = size(u64::from(strip.shown) * block / cells);
+        let mut lines = Vec::new();
+        if let Some(at) = ctx.model.cursor {
+            lines.push(Line::from(ctx.span(Role::Strong, under(strip, at))));
+        }
+        lines.extend(explain(ctx, e, &cell, inner.width));
         canvas.lines(rows + 2, &lines);
     }
 }
 
 /// What a cell says, and the numbers of the cache.
 fn explain(ctx: &Ctx<'_>, e: &ExtentSample, cell: &str, width: u16) -> Vec<Line<'static>> {
-    let [written, unwritten, delayed, hole, _] = ctx.theme.glyphs().mixed;
+    let [written, unwritten, delayed, hole, some] = ctx.theme.glyphs().mixed;
     let looked = e.hits_per_s + e.misses_per_s;
     let numbers = [
         format!(" look-ups {}", per_s(looked)),
@@ -69,7 +78,8 @@ fn explain(ctx: &Ctx<'_>, e: &ExtentSample, cell: &str, width: u16) -> Vec<Line<
     let mut lines = ctx.prose(
         &format!(
             "A cell is {cell} and shows the state that most of its blocks have; {written} \
-             {unwritten} {delayed} {hole} where blocks of another state are among them."
+             {unwritten} {delayed} {hole} where blocks of another state are among them, {some} where \
+             few are cached."
         ),
         width,
     );
@@ -87,6 +97,47 @@ fn explain(ctx: &Ctx<'_>, e: &ExtentSample, cell: &str, width: u16) -> Vec<Line<
         lines.push(Line::from(ctx.span(Role::Plain, joined(&parts, width))));
     }
     lines
+}
+
+/// The cell that a block lies in.
+fn cell_of(strip: &Strip, block: u32) -> Option<usize> {
+    let into = block.checked_sub(strip.from)?;
+    if into >= strip.shown {
+        return None;
+    }
+    let cells = u64::try_from(strip.cells.len()).ok()?;
+    usize::try_from(u64::from(into) * cells / u64::from(strip.shown)).ok()
+}
+
+/// Which part of the file is shown, if not all of it.
+fn part(strip: &Strip) -> String {
+    if strip.shown >= strip.blocks {
+        return String::new();
+    }
+    let block = u64::from(strip.block_size);
+    let from = u64::from(strip.from) * block;
+    let until = from + u64::from(strip.shown) * block;
+    format!("  shown {} to {}", size(from), size(until))
+}
+
+/// What is known at the cursor.
+fn under(strip: &Strip, at: u32) -> String {
+    let place = size(u64::from(at) * u64::from(strip.block_size));
+    let cell = cell_of(strip, at).and_then(|i| strip.cells.get(i));
+    let known = match cell.map(|c| (c.status, c.mixed)) {
+        None => "outside of the part shown",
+        Some((CellStatus::Unknown, false)) => "nothing cached",
+        Some((CellStatus::Unknown, true)) => "mostly nothing cached",
+        Some((CellStatus::Written, false)) => "written",
+        Some((CellStatus::Written, true)) => "mostly written",
+        Some((CellStatus::Unwritten, false)) => "unwritten",
+        Some((CellStatus::Unwritten, true)) => "mostly unwritten",
+        Some((CellStatus::Delayed, false)) => "delayed",
+        Some((CellStatus::Delayed, true)) => "mostly delayed",
+        Some((CellStatus::Hole, false)) => "hole",
+        Some((CellStatus::Hole, true)) => "mostly hole",
+    };
+    format!(" cursor at {place}, block {at}: {known}")
 }
 
 fn bytes(strip: &Strip) -> u64 {

@@ -138,10 +138,20 @@ pub(super) fn render(ctx: &Ctx<'_>, area: Rect, buf: &mut Buffer) {
 
 /// The rest of a page: the operations by latency, or over time, and how to read both.
 fn below(ctx: &Ctx<'_>, inner: Rect, used: u16, buf: &mut Buffer) {
+    let mut workloads = ctx.sample().into_iter().flat_map(|s| &s.workloads);
+    let paced = workloads.any(|w| w.response.is_some());
+    let how = if paced {
+        "Open loop: due counts from the moment that the rate planned, so what a stall delayed is in it; the \
+         other rows are service time."
+    } else {
+        "Closed loop: service time only."
+    };
     let words = ctx.prose(
-        "now: operations that ended in the last sample. all: since the last reset (r). An arm's row: \
-         its slices, settle windows left out. Closed loop: service time only. ? marks a percentile with \
-         fewer than ten operations beyond it; max is a single observation.",
+        &format!(
+            "now: operations that ended in the last sample. all: since the last reset (r). An arm's row: \
+             its slices, settle windows left out. {how} ? marks a percentile with fewer than ten operations \
+             beyond it; max is a single observation."
+        ),
         inner.width,
     );
     let left = inner.height.saturating_sub(used);
@@ -299,6 +309,9 @@ fn rows<'a>(ctx: &Ctx<'a>) -> Vec<Row<'a>> {
         };
         row("all", &w.total);
         row("now", &w.recent);
+        if let Some(response) = &w.response {
+            row("due", response);
+        }
     }
     rows
 }

@@ -40,11 +40,19 @@ pub(super) fn render(ctx: &Ctx<'_>, area: Rect, buf: &mut Buffer) {
     } else {
         " flag probe off"
     };
+    let run = match &ctx.model.out {
+        _ if ctx.model.setup.recorded.is_some() => {
+            " a recorded run: nothing is measured".to_owned()
+        }
+        Some(folder) => format!(" run directory at the end: {folder}"),
+        None => " run directory: none; x writes one".to_owned(),
+    };
     let warn = if dropped > 0 { Role::Warn } else { Role::Plain };
     let lines = [
         Line::from(ctx.span(Role::Plain, joined(&view, width))),
         Line::from(ctx.span(warn, joined(&sampler, width))),
         Line::from(ctx.span(Role::Dim, probe)),
+        Line::from(ctx.span(Role::Dim, ctx.cut(&run, usize::from(width)))),
     ];
     canvas.lines(0, &lines);
 }

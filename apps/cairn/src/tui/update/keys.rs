@@ -4,9 +4,9 @@ use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 use cairn_lab::AutoPlan;
 
-use super::{Cmd, event, prompt, recorded};
+use super::{Cmd, event, map, prompt, recorded};
 use crate::tui::log::Kind;
-use crate::tui::model::{MERGES, Model, Page, Panel, PromptKind, RATES, Redraw};
+use crate::tui::model::{MERGES, Model, Page, Panel, PromptKind, RATES, Redraw, Sheet};
 use crate::tui::view;
 
 /// Keys that do something now, with a word on what: the footer, in order of importance.
@@ -14,6 +14,11 @@ pub fn valid(model: &Model) -> Vec<(String, &'static str)> {
     let mut keys = Keys(Vec::new());
     keys.add("?", "help");
     let live = model.setup.recorded.is_none();
+    // On a page of its own a panel's keys are what somebody looks for there.
+    let full = view::full_panel(model).is_some();
+    if full {
+        of_panel(model, &mut keys, live);
+    }
     if live {
         changing(model, &mut keys);
     } else {
@@ -24,10 +29,15 @@ pub fn valid(model: &Model) -> Vec<(String, &'static str)> {
     }
     looking(model, &mut keys, live);
     if live {
+        keys.add("x", "export");
         keys.add("w", "workload");
         keys.add("o", "stack");
     }
     keys.add("/", "find");
+    if live {
+        keys.add("d", "compare");
+    }
+    keys.add(",", "settings");
     keys.add("+ -", "rate");
     keys.add("t", "theme");
     keys.0
@@ -68,6 +78,16 @@ fn looking(model: &Model, keys: &mut Keys, live: bool) {
         keys.add("z", "zoom");
     }
     keys.add("1-7", "pages");
+    if view::full_panel(model).is_none() {
+        of_panel(model, keys, live);
+    }
+    if model.page == Page::Overview && !model.zoomed && model.focus.page().is_some() {
+        keys.add("Enter", "open");
+    }
+}
+
+/// Keys of the panel that has the page or the focus.
+fn of_panel(model: &Model, keys: &mut Keys, live: bool) {
     match view::full_panel(model).unwrap_or(model.focus) {
         Panel::Throughput => {
             keys.add("[ ]", "time zoom");
@@ -83,7 +103,11 @@ fn looking(model: &Model, keys: &mut Keys, live: bool) {
         Panel::Latency if view::full_panel(model).is_some() => {
             keys.add("h", either(model.heat, "histogram", "over time"));
         }
-        Panel::Extents if live => keys.add("s", "shrink"),
+        Panel::Extents if live => {
+            keys.add("[ ]", "map zoom");
+            keys.add("g", "go to");
+            keys.add("s", "shrink");
+        }
         Panel::Counters => {
             if live {
                 keys.add("s", "shrink");
@@ -92,9 +116,6 @@ fn looking(model: &Model, keys: &mut Keys, live: bool) {
         }
         Panel::Events | Panel::Flags => keys.add("Up Down", "scroll"),
         _ => {}
-    }
-    if model.page == Page::Overview && !model.zoomed && model.focus.page().is_some() {
-        keys.add("Enter", "open");
     }
 }
 
@@ -146,12 +167,21 @@ pub(super) fn press(model: &mut Model, key: KeyEvent) -> Vec<Cmd> {
     }
     if model.setup.recorded.is_some()
         && model.help.is_none()
+        && model.sheet.is_none()
         && let Some(cmds) = recorded::press(model, key.code)
     {
         return cmds;
     }
+    if model.sheet.take().is_some() {
+        return Vec::new();
+    }
     if let Some(line) = model.help {
         return in_help(model, line, key.code);
+    }
+    if view::full_panel(model).unwrap_or(model.focus) == Panel::Extents
+        && let Some(cmds) = map::press(model, key.code)
+    {
+        return cmds;
     }
     match key.code {
         KeyCode::Char('q') => vec![Cmd::Quit(None)],
@@ -169,6 +199,7 @@ pub(super) fn press(model: &mut Model, key: KeyEvent) -> Vec<Cmd> {
             model.say("statistics reset: totals count from now on".to_owned());
             vec![Cmd::Reset]
         }
+        KeyCode::Char('x') => vec![Cmd::Export],
         KeyCode::Char('s') => vec![Cmd::Shrink],
         KeyCode::Char('a') => auto_key(model),
         KeyCode::Char(c @ '1'..='7') => {
@@ -219,6 +250,14 @@ fn unknown(model: &mut Model, code: KeyCode) -> Vec<Cmd> {
 fn look(model: &mut Model, code: KeyCode) -> Option<Vec<Cmd>> {
     match code {
         KeyCode::Char('?') => model.help = Some(0),
+        KeyCode::Char(',') => model.sheet = Some(Sheet::Settings),
+        KeyCode::Char('d') => prompt::open(model, PromptKind::Compare),
+        KeyCode::Char('g') => {
+            if model.page != Page::Extents {
+                (model.page, model.zoomed, model.offset) = (Page::Extents, false, 0);
+            }
+            prompt::open(model, PromptKind::GoTo);
+        }
         KeyCode::Char('/') => prompt::open(model, PromptKind::Filter),
         KeyCode::Char('o') => prompt::open(model, PromptKind::Stack),
         KeyCode::Char('w') => {

@@ -1,8 +1,9 @@
-//! The line that takes text: a filter for the events, a stack spec, the options of a workload.
+//! The line that takes text: a filter for the events, a stack spec, the options of a workload, a place in a
+//! file, the directory of a run.
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
-use super::Cmd;
+use super::{Cmd, map};
 use crate::tui::model::{Model, Page, Prompt, PromptKind};
 
 /// Longest text that is taken in.
@@ -21,6 +22,7 @@ pub(super) fn open(model: &mut Model, kind: PromptKind) {
             Some((_, text)) => text.clone(),
             None => return,
         },
+        PromptKind::GoTo | PromptKind::Compare => String::new(),
     };
     model.prompt = Some(Prompt {
         kind,
@@ -49,6 +51,14 @@ pub(super) fn press(model: &mut Model, key: KeyEvent) -> Vec<Cmd> {
             if prompt.kind == PromptKind::Filter {
                 model.filter.clear();
             }
+            return cmds;
+        }
+        (KeyCode::Enter, _) if prompt.kind == PromptKind::GoTo => {
+            match map::go_to(model, prompt.text.trim()) {
+                Ok(show) => return show,
+                Err(text) => prompt.error = Some(text),
+            }
+            model.prompt = Some(prompt);
             return cmds;
         }
         (KeyCode::Enter, _) => {
@@ -96,6 +106,9 @@ fn accept(prompt: &mut Prompt) -> Vec<Cmd> {
             Vec::new()
         }
         PromptKind::Stack => vec![Cmd::SetStack(text)],
+        PromptKind::Compare => vec![Cmd::Compare(text)],
+        // Taken before.
+        PromptKind::GoTo => Vec::new(),
         PromptKind::Workload(index) => vec![Cmd::SetWorkload(index, text)],
     }
 }

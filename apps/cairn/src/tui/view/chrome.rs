@@ -232,6 +232,8 @@ fn typing(model: &Model, prompt: &Prompt, mut canvas: Canvas<'_>) {
     let name = match prompt.kind {
         PromptKind::Filter => "find: ".to_owned(),
         PromptKind::Stack => "stack: ".to_owned(),
+        PromptKind::GoTo => "go to offset (12m, 1g): ".to_owned(),
+        PromptKind::Compare => "compare with the run in: ".to_owned(),
         PromptKind::Workload(index) => {
             let workload = model.setup.workloads.get(index);
             workload.map_or_else(String::new, |(name, _)| {

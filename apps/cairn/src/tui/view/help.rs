@@ -28,7 +28,10 @@ const KEYS: &[(&str, &str)] = &[
     ("Tab Shift-Tab", "move the focus (thick border)"),
     ("Enter, Esc", "open the focused panel's page, go back"),
     ("z", "zoom the focused panel"),
-    ("[ ]", "more or less time in the chart"),
+    (
+        "[ ]",
+        "more or less time in the chart, or of the file in the map",
+    ),
     (
         "Left Right",
         "back and forth in time; Home End: oldest, now",
@@ -46,7 +49,14 @@ const KEYS: &[(&str, &str)] = &[
         "edit the workload's options; Tab: the next one. A new run begins",
     ),
     ("o", "edit the stack's spec. A new run begins"),
+    ("g", "go to an offset of the file in the map of extents"),
+    ("d", "put a recorded run beside this one"),
+    (",", "what everything is set to"),
     ("/", "find in the events; Esc shows all again"),
+    (
+        "x",
+        "write the run so far to runs/TIME: data, report, screen",
+    ),
     ("q, Ctrl-C", "quit; the summary is printed"),
     ("Q", "as q, and leaves the screen as text above it"),
 ];
@@ -63,7 +73,7 @@ const NUMBERS: &[(&str, &str)] = &[
     ),
     (
         "p50 ... p99.99",
-        "latency that so many per cent of operations stayed below. now: the last sample; all: since the last reset; A, B: the arm's slices.",
+        "latency that so many per cent of operations stayed below. now: the last sample; all: since the last reset; A, B: the arm's slices. due: all, counted from when the workload's rate planned each operation.",
     ),
     ("max", "the slowest single operation of the same time."),
     (

@@ -38,7 +38,7 @@ pub(super) fn layout(model: &Model, body: Rect) -> Vec<(Panel, Rect)> {
     };
     let [throughput, latency] = rows(centre, [Constraint::Fill(1), Constraint::Length(latency)]);
     let policies = fit(model.setup.policies.len().min(8)) + 3;
-    let hint = if upper.height >= 24 { 3 } else { 0 };
+    let hint = if upper.height >= 28 { 3 } else { 0 };
     let [policies, ab] = rows(
         right,
         [

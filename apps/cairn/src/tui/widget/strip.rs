@@ -16,10 +16,14 @@ const MARGIN: u16 = 10;
 /// The map.
 #[derive(Debug)]
 pub struct StripMap<'a> {
-    /// Cells, from the start of the file.
+    /// Cells, from `from` on.
     pub cells: &'a [Cell],
-    /// Bytes of the file.
+    /// Place in the file of the first cell, in bytes.
+    pub from: u64,
+    /// Bytes that all cells are of.
     pub bytes: u64,
+    /// The cell with the cursor.
+    pub cursor: Option<usize>,
     /// Colours and glyphs.
     pub theme: Theme,
 }
@@ -103,18 +107,22 @@ impl Widget for &StripMap<'_> {
         for (y, row) in cells.chunks(width.max(1)).enumerate() {
             if margin > 0 {
                 let share = (y * width) as f64 / cells.len() as f64;
-                let offset = share * self.bytes as f64;
+                let offset = self.from as f64 + share * self.bytes as f64;
                 canvas.right(margin - 1, fit(y), &offset_words(offset), dim);
             }
             for (x, cell) in row.iter().enumerate() {
-                let (i, role) = place(cell.status);
+                let (kind, role) = place(cell.status);
                 let table = if cell.mixed {
                     &glyphs.mixed
                 } else {
                     &glyphs.extents
                 };
-                let glyph = table.get(i).copied().unwrap_or('?');
-                let style = self.theme.style(role);
+                let glyph = table.get(kind).copied().unwrap_or('?');
+                let mut style = self.theme.style(role);
+                let i = y * width + x;
+                if self.cursor == i.checked_mul(self.cells.len()).map(|n| n / cells.len()) {
+                    style = style.patch(self.theme.style(Role::Chosen));
+                }
                 canvas.glyph(margin + fit(x), fit(y), glyph, style);
             }
         }
@@ -160,7 +168,9 @@ mod tests {
         };
         (&StripMap {
             cells: &cells,
+            from: 0,
             bytes: 4096,
+            cursor: None,
             theme,
         })
             .render(area, &mut buf);

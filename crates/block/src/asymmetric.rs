@@ -8,7 +8,8 @@
 //! those of a copy. Linux's `membarrier(2)` makes every running thread of the process execute a full
 //! barrier instead, so that [`light`] only has to keep the compiler from moving things.
 //!
-//! Where the call is missing, both are `SeqCst` fences.
+//! Where the call is missing, both are `SeqCst` fences. `tests/loom.rs` has models of both forms, and shows
+//! that neither holds with one of its parts left out.
 
 use std::sync::atomic::{AtomicU8, Ordering, compiler_fence, fence};
 
@@ -55,9 +56,10 @@ fn mode() -> u8 {
             let registered = membarrier(MembarrierCommand::RegisterPrivateExpedited).is_ok()
                 && membarrier(MembarrierCommand::PrivateExpedited).is_ok();
             let found = if registered { MEMBARRIER } else { FENCES };
-            // Two threads that get here at once find the same.
-            MODE.store(found, Ordering::Release);
-            found
+            // The first to decide decides for all and for good: a filter of system calls may make two
+            // threads find different things, and a light side without a fence needs every heavy one to call.
+            MODE.compare_exchange(UNKNOWN, found, Ordering::AcqRel, Ordering::Acquire)
+                .map_or_else(|decided| decided, |_| found)
         }
         known => known,
     }

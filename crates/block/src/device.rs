@@ -153,6 +153,12 @@ pub trait BlockDevice: Send + Sync {
         &[]
     }
 
+    /// What of this device's limits a plan cannot tell, since it depends on bytes that were not read. The
+    /// size that [`info`](Self::info) gives is then the largest possible.
+    fn unknown(&self) -> Option<&'static str> {
+        None
+    }
+
     /// The concrete device, where it has controls of its own (a switch, a delay that changes live).
     fn as_any(&self) -> Option<&dyn Any> {
         None

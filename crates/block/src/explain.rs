@@ -34,6 +34,10 @@ pub struct Level {
     pub caps: Caps,
     /// What ends here.
     pub ended: Vec<Ended>,
+    /// Whether its size depends on bytes that were not read: it is the one given, or less.
+    pub at_most: bool,
+    /// What depends on bytes that were not read, where that is so at this very level.
+    pub unknown: Option<String>,
 }
 
 /// Every level of a stack, each before those below it. `Display` gives the table.
@@ -78,6 +82,7 @@ fn walk(
     let below: Vec<Caps> = children.iter().map(|c| c.caps()).collect();
     let name = device.describe().name;
     let caps = device.caps();
+    let at = levels.len();
     let any = below.iter().fold(Caps::empty(), |a, b| a | *b);
     levels.push(Level {
         depth,
@@ -86,9 +91,16 @@ fn walk(
         info: device.info(),
         caps,
         ended: ended(device, any.difference(caps), any, caps),
+        at_most: false,
+        unknown: device.unknown().map(str::to_owned),
     });
     for child in children {
         walk(&*child, depth + 1, ids, levels);
+    }
+    // Whatever stands on a size that is not known has none that is.
+    let at_most = levels.iter().skip(at).any(|l| l.unknown.is_some());
+    if let Some(level) = levels.get_mut(at) {
+        level.at_most = at_most;
     }
 }
 
@@ -132,7 +144,10 @@ impl fmt::Display for Explain {
             };
             format!("{:indent$}{}{at}", "", l.name, indent = 2 * l.depth)
         };
-        let size = |l: &Level| human_size(l.info.len);
+        let size = |l: &Level| {
+            let most = if l.at_most { "<= " } else { "" };
+            format!("{most}{}", human_size(l.info.len))
+        };
         let width = self
             .levels
             .iter()
@@ -158,6 +173,9 @@ impl fmt::Display for Explain {
             ];
             for (_, mark) in marks.iter().filter(|(on, _)| *on) {
                 write!(f, " [{mark}]")?;
+            }
+            if let Some(what) = &l.unknown {
+                write!(f, "\n{:width$}  depends on content: {what}", "")?;
             }
             let mut sep = "ends here: ";
             for (i, e) in l.ended.iter().enumerate() {

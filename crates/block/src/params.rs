@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use crate::spec::units::{
-    human_size, parse_count, parse_range, parse_share, parse_size, parse_time, print_count,
-    print_range, print_share, print_size, print_time,
+    parse_count, parse_range, parse_share, parse_size, parse_time, print_count, print_range,
+    print_share, print_size, print_time,
 };
 use crate::spec::{Span, did_you_mean};
 use crate::{Node, SpecError, SpecErrorKind};
@@ -328,6 +328,11 @@ impl Args {
         .at(self.slot(key).map_or(self.span, |g| g.span))
     }
 
+    /// A refusal of the node as it stands, where no single parameter is at fault.
+    pub fn refuse_node(&self, why: impl std::fmt::Display) -> SpecError {
+        SpecError::new(SpecErrorKind::Shape, format!("`{}`: {why}", self.node)).at(self.span)
+    }
+
     /// A number that must lie in a range and, where asked, be a power of two.
     ///
     /// # Errors
@@ -349,7 +354,7 @@ impl Args {
             key,
             format!(
                 "{} is not {what}from {} to {}",
-                human_size(n),
+                print_size(n),
                 print_size(*range.start()),
                 print_size(*range.end())
             ),

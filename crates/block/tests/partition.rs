@@ -118,6 +118,10 @@ fn gpt_by_number_and_name() {
         let stack = registry.open(&spec).unwrap();
         assert_eq!(stack.device().info().len, 64 * 512);
         assert_eq!(stack.device().read_vec(0, 7).unwrap(), b"in boot");
+        // A plan reads the table of a file that exists.
+        let plan = registry.explain(&spec).unwrap();
+        assert_eq!(plan.levels[0].info.len, 64 * 512);
+        assert!(!plan.levels[0].at_most);
         assert_eq!(
             registry.canonical(&Spec::of(&**stack.device())).unwrap(),
             *stack.spec()

@@ -7,8 +7,9 @@
 )]
 
 use std::fmt::Write as _;
+use std::sync::Arc;
 
-use cairn_block::{Node, Registry, Spec, SpecErrorKind};
+use cairn_block::{Caps, DeviceInfo, Node, Planned, Registry, Shape, Spec, SpecErrorKind};
 use proptest::prelude::*;
 
 fn value() -> impl Strategy<Value = String> {
@@ -104,7 +105,6 @@ proptest! {
 #[cfg(feature = "serde")]
 mod documents {
     use super::*;
-    use cairn_block::Shape;
 
     /// A branch kind and a leaf, so that trees of every shape can be written.
     fn registry() -> Registry {
@@ -212,6 +212,8 @@ mod documents {
         assert_eq!(json["levels"][0]["kind"], "readonly");
         assert_eq!(json["levels"][0]["ends_here"][0]["caps"][0], "WRITE");
         assert_eq!(json["levels"][1]["len"], 1024);
+        assert_eq!(json["levels"][1]["len_at_most"], false);
+        assert!(json["levels"][1].get("depends_on_content").is_none());
     }
 }
 
@@ -340,6 +342,15 @@ fn explain_shows_where_things_end() {
         .explain("stats@top/readonly/delay(read=1us)/null(4g)")
         .unwrap()
         .to_string();
+    let mut registry = Registry::new();
+    registry.register("later", "made later", Shape::Leaf, &[], |site| {
+        let node = Node::new("later");
+        assert!(site.planning(), "nothing is made");
+        let info = DeviceInfo::new(1 << 30);
+        Ok(Arc::new(Planned::new(info, Caps::EXTENTS, node)))
+    });
+    let open = registry.explain("stats/partition(2)/later").unwrap();
+    let text = format!("{text}\n\n{open}");
     let golden = include_str!("golden/explain.txt");
     if std::env::var_os("CAIRN_BLESS").is_some() {
         std::fs::write(
@@ -350,4 +361,26 @@ fn explain_shows_where_things_end() {
         return;
     }
     assert_eq!(format!("{text}\n"), golden);
+}
+
+#[test]
+fn a_plan_neither_waits_nor_guesses() {
+    let registry = Registry::new();
+    let said = |spec: &str| registry.explain(spec).err().map(|e| e.to_string());
+    // Bytes that are there are read, those of a file also.
+    let no = said("partition(1)/zero(1m)").unwrap();
+    assert!(no.contains("no partition table"), "{no}");
+    let file = tempfile::NamedTempFile::new().unwrap();
+    file.as_file().set_len(1 << 20).unwrap();
+    let no = said(&format!("partition(1)/file({})", file.path().display())).unwrap();
+    assert!(no.contains("no partition table"), "{no}");
+    let no = said("partition(1)/delay(read=9h)/zero(1m)").unwrap();
+    assert!(no.contains("no partition table"), "{no}");
+    for spec in [
+        "partition(1)/pause(closed=1)/zero(1m)",
+        "partition(x)/stats/pause(closed=1)/zero(1m)",
+    ] {
+        let no = registry.open(spec).err().unwrap().to_string();
+        assert!(no.contains("`pause` below is closed"), "{no}");
+    }
 }

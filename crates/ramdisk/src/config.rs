@@ -6,7 +6,7 @@ use cairn_block::check;
 use cairn_block::spec::units::{human_size, print_size};
 use cairn_block::{DeviceInfo, Node};
 
-use crate::bitmap::PAGE;
+use crate::bitmap::{PAGE, PAGE_BYTES};
 use crate::error::RamError;
 use crate::memory;
 
@@ -310,10 +310,13 @@ impl RamConfig {
             .checked_next_multiple_of(PAGE)
             .is_some_and(|n| isize::try_from(n).is_ok());
         if !mappable {
-            return wrong(
-                "max",
-                format!("{} is more than this machine can map", human_size(self.max)),
+            let key = if self.max == self.size { "size" } else { "max" };
+            let most = usize::MAX / 2 / PAGE_BYTES * PAGE_BYTES;
+            let why = format!(
+                "{} is more than this machine can map: at most {most}",
+                human_size(self.max)
             );
+            return wrong(key, why);
         }
         if let Some(limit) = self.limit
             && limit < PAGE

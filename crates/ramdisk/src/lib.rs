@@ -15,15 +15,21 @@ mod guard;
 mod map;
 mod mapped;
 mod memory;
+mod quick;
 mod ram;
 mod register;
 mod save;
 mod space;
 mod store;
 mod stripes;
+#[cfg(test)]
+mod stripes_tests;
+mod sync;
 mod thread;
+mod volatile;
 
 pub use config::{Backing, FileIo, Fill, HugePage, Numa, RamConfig, Reserve};
 pub use error::RamError;
 pub use ram::Ram;
 pub use register::register;
+pub use volatile::VolatileRam;

@@ -9,6 +9,10 @@ use std::ptr;
 
 use memmap2::{Advice, MmapOptions, MmapRaw, UncheckedAdvice};
 
+/// Bytes of a cache line.
+#[cfg(all(target_arch = "x86_64", not(miri)))]
+const LINE: usize = 64;
+
 /// How pages are placed on memory nodes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Bind {
@@ -82,6 +86,29 @@ impl Mapping {
         unsafe {
             ptr::copy_nonoverlapping(from.as_ptr(), self.raw.as_mut_ptr().add(off), from.len());
         }
+    }
+
+    /// Asks for the cache lines that a copy to `off` will change. They come at once, in any order and
+    /// beside what is being written; the stores of the copy itself would ask for them one after the other.
+    #[inline]
+    pub(crate) fn expect_write(&self, off: usize, len: usize) {
+        #[cfg(all(target_arch = "x86_64", not(miri)))]
+        {
+            let first = self.raw.as_mut_ptr().wrapping_add(off);
+            for line in (0..len).step_by(LINE) {
+                // SAFETY: a prefetch changes nothing that a program can see and never faults, whatever the
+                // address. Processors of this kind that do not know it take it for a no-operation.
+                unsafe {
+                    std::arch::asm!(
+                        "prefetchw [{}]",
+                        in(reg) first.wrapping_add(line),
+                        options(nostack, preserves_flags, readonly)
+                    );
+                }
+            }
+        }
+        #[cfg(not(all(target_arch = "x86_64", not(miri))))]
+        let _ = (off, len);
     }
 
     /// Zeroes `len` bytes at `off`.

@@ -15,6 +15,7 @@ use crate::config::{Backing, Fill, RamConfig, Reserve};
 use crate::error::RamError;
 use crate::guard::Guards;
 use crate::memory;
+use crate::quick::Quick;
 use crate::space::Space;
 use crate::store::Store;
 use crate::stripes::Stripes;
@@ -48,6 +49,7 @@ pub struct Ram {
     /// Bytes it holds now; up to `config.max`.
     pub(crate) len: AtomicU64,
     pub(crate) store: Store,
+    pub(crate) quick: Quick,
     /// Pages that hold data. **Clear means that the page behind it reads as zeros.**
     pub(crate) bits: Bitmap,
     /// Pages that are clear, zeroed and not freed yet.
@@ -97,6 +99,11 @@ impl Ram {
         let ram = Self {
             info: config.info(),
             len: AtomicU64::new(config.size),
+            quick: Quick::new(
+                config.logical,
+                !config.guarded() && !config.unmapped(),
+                !config.read_only,
+            ),
             store,
             bits,
             waiting: Bitmap::new(count).map_err(no_room())?,
@@ -253,6 +260,36 @@ impl Ram {
         }
         Ok(())
     }
+
+    /// Any read; out of the way of the short ones.
+    #[inline(never)]
+    fn read_list(&self, bufs: &mut [IoSliceMut<'_>], off: u64, flags: ReqFlags) -> Result<()> {
+        check::request(&self.info_now(), Op::Read, off, check::bytes_mut(bufs))?;
+        if !flags.is_empty() {
+            check::flags(self.caps(), Op::Read, flags)?;
+        }
+        let mut at = off;
+        for buf in bufs {
+            self.read_slice(at, buf)?;
+            at += buf.len() as u64;
+        }
+        Ok(())
+    }
+
+    /// Any write.
+    #[inline(never)]
+    fn write_list(&self, bufs: &[IoSlice<'_>], off: u64, flags: ReqFlags) -> Result<()> {
+        check::request(&self.info_now(), Op::Write, off, check::bytes(bufs))?;
+        if !flags.is_empty() {
+            check::flags(self.caps(), Op::Write, flags)?;
+        }
+        let mut at = off;
+        for buf in bufs {
+            self.write_slice(at, buf)?;
+            at += buf.len() as u64;
+        }
+        self.after(off, flags)
+    }
 }
 
 impl BlockDevice for Ram {
@@ -275,30 +312,24 @@ impl BlockDevice for Ram {
         off: u64,
         flags: ReqFlags,
     ) -> Result<()> {
-        check::request(&self.info_now(), Op::Read, off, check::bytes_mut(bufs))?;
-        if !flags.is_empty() {
-            check::flags(self.caps(), Op::Read, flags)?;
+        if let [buf] = &mut *bufs
+            && flags.is_empty()
+            && self.read_quick(off, buf)
+        {
+            return Ok(());
         }
-        let mut at = off;
-        for buf in bufs {
-            self.read_slice(at, buf)?;
-            at += buf.len() as u64;
-        }
-        Ok(())
+        self.read_list(bufs, off, flags)
     }
 
     #[inline]
     fn write_vectored_at(&self, bufs: &[IoSlice<'_>], off: u64, flags: ReqFlags) -> Result<()> {
-        check::request(&self.info_now(), Op::Write, off, check::bytes(bufs))?;
-        if !flags.is_empty() {
-            check::flags(self.caps(), Op::Write, flags)?;
+        if let [buf] = bufs
+            && flags.is_empty()
+            && self.write_quick(off, buf)
+        {
+            return Ok(());
         }
-        let mut at = off;
-        for buf in bufs {
-            self.write_slice(at, buf)?;
-            at += buf.len() as u64;
-        }
-        self.after(off, flags)
+        self.write_list(bufs, off, flags)
     }
 
     fn flush(&self) -> Result<()> {

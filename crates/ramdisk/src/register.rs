@@ -1,10 +1,11 @@
 //! The name `ram` in specs.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use cairn_block::{Args, BuildError, Device, Param, ParamKind, Planned, Registry, Shape, Site};
 
+use crate::volatile::{RULES, VolatileRam, rule};
 use crate::{Backing, FileIo, Fill, HugePage, Numa, Ram, RamConfig, RamError, Reserve};
 
 const PARAMS: &[Param] = &[
@@ -79,6 +80,12 @@ const PARAMS: &[Param] = &[
     )
     .or("0"),
     Param::new(
+        "volatile",
+        ParamKind::Choice(RULES),
+        "loses what was not flushed when it is told to crash; what survives of it",
+    )
+    .or("off"),
+    Param::new(
         "shrinkable",
         ParamKind::Switch,
         "gives up the seal against being cut",
@@ -114,15 +121,16 @@ pub fn register(registry: &mut Registry) {
 fn build(site: &Site<'_>) -> Result<Device, BuildError> {
     let config = config(site)?;
     config.check().map_err(|e| refused(site.args(), e))?;
-    if site.planning() {
-        return Ok(Arc::new(Planned::new(
-            config.info(),
-            Ram::caps_of(&config),
-            config.node(),
-        )));
-    }
-    let ram = Ram::new(config).map_err(|e| refused(site.args(), e))?;
-    Ok(Arc::new(ram))
+    let ram: Device = if site.planning() {
+        let caps = Ram::caps_of(&config);
+        Arc::new(Planned::new(config.info(), caps, config.node()))
+    } else {
+        Arc::new(Ram::new(config).map_err(|e| refused(site.args(), e))?)
+    };
+    Ok(match rule(site.args().text("volatile")) {
+        Some(keep) => Arc::new(VolatileRam::new(ram, keep, 0)),
+        None => ram,
+    })
 }
 
 fn config(site: &Site<'_>) -> Result<RamConfig, BuildError> {
@@ -184,6 +192,13 @@ fn backing(site: &Site<'_>) -> Result<Backing, BuildError> {
                 .text("path")
                 .ok_or_else(|| args.refuse("backing", "a file needs path=FILE"))?;
             site.may_open(path)?;
+            if site.planning()
+                && let Some(folder) = Path::new(path).parent()
+                && folder != Path::new("")
+            {
+                // The file itself may be made.
+                there(folder)?;
+            }
             Backing::File {
                 path: PathBuf::from(path),
                 sparse: args.on("sparse"),
@@ -226,12 +241,26 @@ fn fill(site: &Site<'_>) -> Result<Fill, BuildError> {
     }
     if let Some(path) = args.text("load") {
         site.may_open(path)?;
+        if site.planning() {
+            there(Path::new(path))?;
+        }
         return Ok(Fill::Image(PathBuf::from(path)));
     }
     if let Some(text) = args.text("pattern") {
         return Ok(Fill::Pattern(text.to_owned()));
     }
     Ok(args.number("seed").map_or(Fill::Empty, Fill::Seed))
+}
+
+/// A plan opens nothing, but it says what could not be opened.
+fn there(path: &Path) -> Result<(), BuildError> {
+    std::fs::metadata(path)
+        .map(drop)
+        .map_err(|source| BuildError::Io {
+            node: "ram",
+            what: format!("{} cannot be opened", path.display()),
+            source,
+        })
 }
 
 fn refused(args: &Args, e: RamError) -> BuildError {

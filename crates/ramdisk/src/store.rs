@@ -37,7 +37,7 @@ pub(crate) struct Store {
     clippy::cast_possible_truncation,
     reason = "RamConfig::check refuses sizes that do not fit usize"
 )]
-const fn us(n: u64) -> usize {
+pub(crate) const fn us(n: u64) -> usize {
     n as usize
 }
 
@@ -133,6 +133,12 @@ impl Store {
 
     pub(crate) fn want_huge(&self) -> bool {
         self.map.as_ref().is_some_and(|m| m.want_huge().is_ok())
+    }
+
+    /// The mapping, where there is one.
+    #[inline]
+    pub(crate) const fn map(&self) -> Option<&Mapping> {
+        self.map.as_ref()
     }
 
     #[inline]

@@ -15,25 +15,24 @@
 //! says that it begins to write with a full fence between that and its first look, and who frees has one
 //! between closing and asking who writes.
 //!
+//! `tests/loom.rs` runs this file under loom, in both forms of the pair and without each of its fences.
+//!
 //! The writer's `Acquire` look at an open region sees what the last owner did before its `Release`
 //! opening; the owner's `Acquire` look at an emptied slot sees what the writer copied.
 
-use std::hint;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
-use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::PoisonError;
 
-use cairn_block::asymmetric;
-
-use crate::thread;
+use crate::sync::{
+    AtomicBool, AtomicU64, Ordering, RwLock, RwLockReadGuard, RwLockWriteGuard, asymmetric, fence,
+    wait_a_little,
+};
+use crate::thread::{self, SLOTS};
 
 /// Bytes of a region: what one huge page covers, and the most that is freed at once.
 pub(crate) const REGION: u64 = 2 << 20;
 
 /// Most locks of a device; regions beyond share them.
 const MOST: u64 = 1024;
-
-/// Threads that have a slot; those beyond use the locks.
-const SLOTS: usize = 128;
 
 #[repr(align(128))]
 struct Region {
@@ -57,7 +56,7 @@ pub(crate) struct Stripes {
 /// On a line of its own: it is read at each write, and written once by each thread.
 #[repr(align(128))]
 #[derive(Default)]
-struct Writers([AtomicU64; SLOTS / 64]);
+struct Writers([AtomicU64; SLOTS.div_ceil(64)]);
 
 impl Writers {
     #[inline]
@@ -72,7 +71,7 @@ impl Writers {
     }
 
     /// The slots to look at, and whether any is not the caller's own.
-    fn others(&self) -> ([u64; SLOTS / 64], bool) {
+    fn others(&self) -> ([u64; SLOTS.div_ceil(64)], bool) {
         fence(Ordering::SeqCst);
         let me = thread::number();
         let all = self.0.each_ref().map(|w| w.load(Ordering::SeqCst));
@@ -84,22 +83,25 @@ impl Writers {
     }
 }
 
-/// A writer's share of a region.
+/// A slot that says where its thread copies to, until it is dropped.
+pub(crate) struct Inside<'a>(&'a AtomicU64);
+
+impl Drop for Inside<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        self.0.store(0, Ordering::Release);
+    }
+}
+
+/// A writer's share of a region; it ends with the drop.
 pub(crate) enum Shared<'a> {
-    Slot(&'a AtomicU64),
+    Slot {
+        _inside: Inside<'a>,
+    },
     /// Of a thread without a slot, or in a region that somebody wants alone.
     Lock {
         _guard: RwLockReadGuard<'a, ()>,
     },
-}
-
-impl Drop for Shared<'_> {
-    #[inline]
-    fn drop(&mut self) {
-        if let Self::Slot(slot) = self {
-            slot.store(0, Ordering::Release);
-        }
-    }
 }
 
 /// A region held alone.
@@ -146,21 +148,28 @@ impl Stripes {
     /// For a copy into the region of `off`. A thread holds one share of a device at a time.
     #[inline]
     pub(crate) fn share(&self, off: u64) -> Shared<'_> {
-        let (i, region) = self.of(off);
-        let me = thread::number();
-        if let Some(Slot(slot)) = self.slots.get(me) {
-            self.writers.know(me);
-            slot.store(i + 1, Ordering::Relaxed);
-            asymmetric::light();
-            if !region.closed.load(Ordering::Acquire) {
-                return Shared::Slot(slot);
-            }
-            slot.store(0, Ordering::Release);
+        if let Some(inside) = self.enter(off) {
+            return Shared::Slot { _inside: inside };
         }
+        let (_, region) = self.of(off);
         Shared::Lock {
             // The lock guards memory, not an invariant that a panic could have broken.
             _guard: region.lock.read().unwrap_or_else(PoisonError::into_inner),
         }
+    }
+
+    /// A share that needs no lock; none while somebody wants the region alone, and for threads without a
+    /// slot.
+    #[inline]
+    pub(crate) fn enter(&self, off: u64) -> Option<Inside<'_>> {
+        let (i, region) = self.of(off);
+        let me = thread::number();
+        let Slot(slot) = self.slots.get(me)?;
+        self.writers.know(me);
+        slot.store(i + 1, Ordering::Relaxed);
+        let inside = Inside(slot);
+        asymmetric::light();
+        (!region.closed.load(Ordering::Acquire)).then_some(inside)
     }
 
     /// For freeing in the region of `off`.
@@ -195,12 +204,7 @@ impl Stripes {
                 let mut tries = 0_u32;
                 while inside(slot.load(Ordering::Acquire)) {
                     tries += 1;
-                    if tries < 128 {
-                        hint::spin_loop();
-                    } else {
-                        // The writer may have lost its processor.
-                        std::thread::yield_now();
-                    }
+                    wait_a_little(tries);
                 }
             }
         }
@@ -231,60 +235,4 @@ pub(crate) fn regions(off: u64, len: u64) -> impl Iterator<Item = (u64, u64)> {
         at = next;
         Some(part)
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn ranges_split_at_borders() {
-        assert_eq!(regions(5, 0).count(), 0);
-        assert_eq!(
-            regions(REGION - 1, REGION + 2).collect::<Vec<_>>(),
-            [(REGION - 1, 1), (REGION, REGION), (2 * REGION, 1)]
-        );
-    }
-
-    /// Writers raise a flag while they share, and who is alone must find none raised.
-    fn nobody_is_inside(threads: usize) {
-        let stripes = Stripes::new(2 * REGION);
-        let inside: [AtomicU64; 2] = Default::default();
-        std::thread::scope(|s| {
-            for t in 0..threads {
-                let (stripes, inside) = (&stripes, &inside);
-                s.spawn(move || {
-                    for n in 0..4000_usize {
-                        let r = (n + t) % 2;
-                        let share = stripes.share(r as u64 * REGION);
-                        inside[r].fetch_add(1, Ordering::SeqCst);
-                        hint::spin_loop();
-                        inside[r].fetch_sub(1, Ordering::SeqCst);
-                        drop(share);
-                    }
-                });
-            }
-            s.spawn(|| {
-                for n in 0..1000_usize {
-                    if n % 10 == 0 {
-                        let all = stripes.own_all();
-                        let seen: u64 = inside.iter().map(|i| i.load(Ordering::SeqCst)).sum();
-                        assert_eq!(seen, 0);
-                        drop(all);
-                    } else {
-                        let one = stripes.own(n as u64 % 2 * REGION);
-                        assert_eq!(inside[n % 2].load(Ordering::SeqCst), 0);
-                        drop(one);
-                    }
-                }
-            });
-        });
-    }
-
-    #[test]
-    fn who_is_alone_is_alone() {
-        nobody_is_inside(3);
-        // More threads than slots: some take the locks.
-        nobody_is_inside(SLOTS + 8);
-    }
 }

@@ -3,6 +3,9 @@
 use std::collections::BTreeSet;
 use std::sync::{Mutex, PoisonError};
 
+/// Threads that have a slot in each device; those beyond use locks.
+pub(crate) const SLOTS: usize = 128;
+
 struct Free {
     returned: BTreeSet<usize>,
     next: usize,

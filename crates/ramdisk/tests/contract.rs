@@ -39,6 +39,8 @@ fn the_ramdisk() {
         "ram(1m,atomic=4k)",
         "ram(1000003,checksum=1)",
         "ram(1m,seed=7,block=512)",
+        "ram(1000003,volatile=random)",
+        "ram(1m,block=4k,volatile=prefix)",
     ] {
         passes(spec, Profile::new().cases(12));
     }

@@ -238,7 +238,7 @@ fn settings_that_contradict_are_refused_by_name() {
         ("1m,numa=x", "numa", "interleave"),
         ("1m,numa=1024", "numa", "1023"),
         ("1m,atomic=8k", "atomic", "4k"),
-        ("1m,volatile=1", "volatile", "parameter"),
+        ("1m,volatile=1", "volatile", "random"),
         ("1m,limit=100", "limit", "one page"),
         ("1m,limit=64k,reserve=full", "limit", "reserved already"),
         ("0", "size", "size 0"),
@@ -248,10 +248,17 @@ fn settings_that_contradict_are_refused_by_name() {
         ("1m,block=128k", "block", "65536"),
         ("1m,physical=3", "physical", "power of two"),
         ("1m,max=1k", "max", "at least"),
-        ("8e", "max", "can map"),
+        ("8e", "size", "at most"),
+        ("1m,max=8e", "max", "at most"),
         ("16t", "size", "limit=SIZE"),
         ("16t,limit=8t", "limit", "smaller limit"),
         ("1m,size=2m", "size", "twice"),
+        ("1m,load=/nonexistent", "/nonexistent", "No such file"),
+        (
+            "1m,backing=file,path=/nonexistent/x",
+            "/nonexistent",
+            "No such file",
+        ),
     ] {
         let spec = format!("ram({args})");
         let e = registry.explain(&spec).map(|_| ()).unwrap_err().to_string();

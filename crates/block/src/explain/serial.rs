@@ -15,12 +15,17 @@ struct EndedData<'a> {
     reason: &'a str,
 }
 
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a field of the output"
+)]
 #[derive(Serialize)]
 struct LevelData<'a> {
     depth: usize,
     id: &'a str,
     kind: &'a str,
     len: u64,
+    len_at_most: bool,
     logical_block: u32,
     physical_block: u32,
     optimal_io: u32,
@@ -34,6 +39,8 @@ struct LevelData<'a> {
     numa_node: Option<u32>,
     caps: Vec<&'static str>,
     ends_here: Vec<EndedData<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    depends_on_content: Option<&'a str>,
 }
 
 #[derive(Serialize)]
@@ -51,6 +58,7 @@ impl<'a> LevelData<'a> {
             id: &level.id,
             kind: &level.name,
             len: info.len,
+            len_at_most: level.at_most,
             logical_block: info.logical_block,
             physical_block: info.physical_block,
             optimal_io: info.optimal_io,
@@ -71,6 +79,7 @@ impl<'a> LevelData<'a> {
                     reason: &e.reason,
                 })
                 .collect(),
+            depends_on_content: level.unknown.as_deref(),
         }
     }
 }

@@ -96,6 +96,8 @@ pub struct Delay {
     times: [AtomicU64; 6],
     dist: Distribution,
     seed: u64,
+    /// Who looks at a plan does not wait for what is read meanwhile, as a partition table.
+    planned: bool,
     requests: AtomicU64,
     counts: Counts,
     id: Option<Box<str>>,
@@ -118,6 +120,7 @@ impl Delay {
             times: Default::default(),
             dist: Distribution::TwoPoint,
             seed: 0,
+            planned: false,
             requests: AtomicU64::new(0),
             counts: Counts::new(),
             id: None,
@@ -181,7 +184,7 @@ impl Delay {
         };
         let usual = usual.load(Ordering::Relaxed);
         let p99 = p99.map_or(0, |t| t.load(Ordering::Relaxed));
-        if usual == 0 && p99 == 0 {
+        if (usual == 0 && p99 == 0) || self.planned {
             return;
         }
         let n = self.requests.fetch_add(1, Ordering::Relaxed);
@@ -360,13 +363,13 @@ pub(crate) fn register(registry: &mut Registry) {
                     ).into());
                 }
             }
-            Ok(Arc::new(
-                Delay::new(site.below()?)
-                    .with_times(times)
-                    .with_distribution(Distribution::parse(args.text("dist").unwrap_or_default()))
-                    .with_seed(args.number("seed").unwrap_or(0))
-                    .with_id(args.id()),
-            ))
+            let mut delay = Delay::new(site.below()?)
+                .with_times(times)
+                .with_distribution(Distribution::parse(args.text("dist").unwrap_or_default()))
+                .with_seed(args.number("seed").unwrap_or(0))
+                .with_id(args.id());
+            delay.planned = site.planning();
+            Ok(Arc::new(delay))
         },
     );
 }

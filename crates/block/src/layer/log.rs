@@ -268,7 +268,7 @@ impl BlockDevice for Log {
     }
 
     fn ends(&self) -> &'static [(Caps, &'static str)] {
-        &[(Caps::ZCOPY, "mapped bytes would not be logged")]
+        ENDS
     }
 
     fn describe(&self) -> Node {
@@ -296,6 +296,8 @@ const PARAMS: &[Param] = &[
     .or("text"),
 ];
 
+const ENDS: &[(Caps, &str)] = &[(Caps::ZCOPY, "mapped bytes would not be logged")];
+
 /// The log of a plan: it is described, but no file is made.
 struct PlannedLog {
     below: Device,
@@ -308,6 +310,10 @@ impl BlockDevice for PlannedLog {
 
     fn caps(&self) -> Caps {
         self.below.caps() - Caps::ZCOPY
+    }
+
+    fn ends(&self) -> &'static [(Caps, &'static str)] {
+        ENDS
     }
 
     fn describe(&self) -> Node {

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use crate::crc::crc32;
 use crate::layer::window::{Window, about};
 use crate::{
-    BlockDevice, BlockDeviceExt, BuildError, Device, Param, ParamKind, Registry, Shape, Site,
+    BlockDevice, BlockDeviceExt, BuildError, Device, Error, Param, ParamKind, Pause, Registry,
+    Shape, Site,
 };
 
 /// A partition as a table has it.
@@ -239,10 +240,38 @@ fn list(all: &[Partition]) -> String {
     format!("there are {}", names.join(", "))
 }
 
+/// Whether requests would wait for somebody to open a layer below.
+fn closed(device: &dyn BlockDevice) -> bool {
+    let here = device
+        .as_any()
+        .and_then(|d| d.downcast_ref::<Pause>())
+        .is_some_and(Pause::is_closed);
+    here || device.children().iter().any(|d| closed(&**d))
+}
+
+/// Whether a planned device has no bytes yet.
+fn unreadable(device: &dyn BlockDevice) -> bool {
+    let sector = device.info().logical_block as usize;
+    matches!(device.read_vec(0, sector), Err(Error::Unsupported { .. }))
+}
+
 fn build(site: &Site<'_>) -> Result<Device, BuildError> {
     let args = site.args();
     let which = args.text("n").unwrap_or_default();
     let below = site.below()?;
+    if closed(&*below) {
+        let why = "a `pause` below is closed, so the table cannot be read: put it above";
+        return Err(args.refuse("n", why).into());
+    }
+    if site.planning() && unreadable(&*below) {
+        let window = Window::new(below, 0, None).map_err(|source| BuildError::Device {
+            node: "partition",
+            what: "the device below has no room",
+            source,
+        })?;
+        let window = window.of_partition(which).anywhere();
+        return Ok(Arc::new(window.with_id(args.id())));
+    }
     let all = partitions(&*below).map_err(|why| args.refuse("n", why))?;
     let found = all
         .iter()

@@ -51,6 +51,11 @@ impl Pause {
         self.closed.store(true, Ordering::Release);
     }
 
+    /// Whether requests that begin now wait.
+    pub fn is_closed(&self) -> bool {
+        self.closed.load(Ordering::Acquire)
+    }
+
     /// Lets requests go on.
     pub fn open(&self) {
         self.closed.store(false, Ordering::Release);

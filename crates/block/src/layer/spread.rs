@@ -63,9 +63,12 @@ impl Spread {
                     i + 1
                 ));
             }
-            end = end
-                .checked_add(len)
-                .ok_or_else(|| "together they are larger than any device can be".to_owned())?;
+            end = end.checked_add(len).ok_or_else(|| {
+                format!(
+                    "together they hold more than {} bytes, the most a device can have",
+                    u64::MAX
+                )
+            })?;
             ends.push(end);
         }
         info.len = end;
@@ -99,9 +102,12 @@ impl Spread {
                 human_size(info.len)
             ));
         }
-        info.len = each
-            .checked_mul(children.len() as u64)
-            .ok_or_else(|| "together they are larger than any device can be".to_owned())?;
+        info.len = each.checked_mul(children.len() as u64).ok_or_else(|| {
+            format!(
+                "together they hold more than {} bytes, the most a device can have",
+                u64::MAX
+            )
+        })?;
         if info.optimal_io == 0 || u64::from(info.optimal_io) > chunk {
             info.optimal_io = u32::try_from(chunk).unwrap_or(u32::MAX);
         }
@@ -320,12 +326,9 @@ const STRIPE: &[Param] = &[Param::new(
 .or("64k")
 .positional()];
 
-fn refused(why: String) -> BuildError {
-    crate::SpecError::new(crate::SpecErrorKind::Shape, why).into()
-}
-
 fn concat(site: &Site<'_>, kind: &'static str) -> std::result::Result<Device, BuildError> {
-    let mut all = Spread::concat(site.branches().to_vec()).map_err(refused)?;
+    let mut all =
+        Spread::concat(site.branches().to_vec()).map_err(|why| site.args().refuse_node(why))?;
     all.kind = kind;
     Ok(Arc::new(all.with_id(site.args().id())))
 }

@@ -1,10 +1,13 @@
 //! `verify`: a checksum for each block, kept in memory.
 
+mod table;
+
 use std::io::{self, IoSlice, IoSliceMut};
 use std::ops::Range;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
+use self::table::Table;
 use crate::crc::crc32c;
 use crate::iov::{gather, scatter, us};
 use crate::range_lock::RangeLocks;
@@ -19,8 +22,6 @@ cairn_percpu::counter_group! {
 }
 
 const BLOCK: u64 = 4096;
-/// Blocks whose checksums are allocated together.
-const CHUNK: u64 = 1 << 12;
 
 /// A checksum and how often the block was written; 0 writes: nothing is known of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,7 +50,7 @@ pub struct Verify {
     below: Device,
     info: DeviceInfo,
     block: u64,
-    table: Vec<OnceLock<Box<[AtomicU64]>>>,
+    table: Table,
     /// Checksums and bytes change together.
     locks: RangeLocks,
     counts: Counts,
@@ -65,12 +66,11 @@ impl Verify {
 
     fn with_block(below: Device, block: u64) -> Self {
         let info = below.info();
-        let chunks = info.len.div_ceil(block).div_ceil(CHUNK);
         Self {
             below,
             info,
             block,
-            table: (0..chunks).map(|_| OnceLock::new()).collect(),
+            table: Table::new(info.len.div_ceil(block)),
             locks: RangeLocks::new(),
             counts: Counts::new(),
             id: None,
@@ -80,25 +80,17 @@ impl Verify {
     crate::layer::with_id!();
 
     fn known(&self, block: u64) -> Known {
-        self.table
-            .get(us(block / CHUNK))
-            .and_then(OnceLock::get)
-            .and_then(|chunk| chunk.get(us(block % CHUNK)))
-            .map_or(
-                Known {
-                    generation: 0,
-                    sum: 0,
-                },
-                |word| Known::unpack(word.load(Ordering::Relaxed)),
-            )
+        self.table.known(block).map_or(
+            Known {
+                generation: 0,
+                sum: 0,
+            },
+            |word| Known::unpack(word.load(Ordering::Relaxed)),
+        )
     }
 
     fn remember(&self, block: u64, known: Known) {
-        let Some(chunk) = self.table.get(us(block / CHUNK)) else {
-            return;
-        };
-        let chunk = chunk.get_or_init(|| (0..CHUNK).map(|_| AtomicU64::new(0)).collect());
-        if let Some(word) = chunk.get(us(block % CHUNK)) {
+        if let Some(word) = self.table.word(block) {
             word.store(known.pack(), Ordering::Relaxed);
         }
     }

@@ -25,6 +25,8 @@ pub struct Window {
     start: u64,
     len: u64,
     asked: Asked,
+    /// Planned over bytes that nobody has read: it may lie anywhere.
+    anywhere: bool,
     id: Option<Box<str>>,
 }
 
@@ -58,6 +60,7 @@ impl Window {
             start,
             len: window,
             asked: Asked::Offset { len },
+            anywhere: false,
             id: None,
         })
     }
@@ -68,6 +71,11 @@ impl Window {
         self.asked = Asked::Partition {
             which: which.to_owned(),
         };
+        self
+    }
+
+    pub(crate) const fn anywhere(mut self) -> Self {
+        self.anywhere = true;
         self
     }
 
@@ -170,6 +178,7 @@ impl BlockDevice for Window {
             start: self.start,
             len: self.len,
             asked: self.asked.clone(),
+            anywhere: self.anywhere,
             id: None,
         }))
     }
@@ -180,6 +189,11 @@ impl BlockDevice for Window {
 
     fn ends(&self) -> &'static [(Caps, &'static str)] {
         &[(Caps::RESIZE, "the window is fixed")]
+    }
+
+    fn unknown(&self) -> Option<&'static str> {
+        self.anywhere
+            .then_some("the table is read when the stack is built: whether there is such a partition, and its size")
     }
 
     fn describe(&self) -> Node {

@@ -448,18 +448,27 @@ fn build(site: &Site<'_>) -> Result<Device, BuildError> {
     if site.planning() {
         return plan(site, &config);
     }
-    let refused = |source| BuildError::Io {
-        node: "file",
-        what: format!("{path} cannot be opened"),
-        source,
-    };
-    let device = FileDevice::open(config).map_err(refused)?;
+    let device = FileDevice::open(config.clone()).map_err(|source| cannot(&config, source))?;
     if device.info().len == 0 {
         return Err(args
             .refuse("path", "the file is empty: size=SIZE makes it larger")
             .into());
     }
     Ok(Arc::new(device.with_id(args.id())))
+}
+
+fn cannot(config: &FileConfig, source: io::Error) -> BuildError {
+    let path = config.path.display();
+    let makes = source.kind() == io::ErrorKind::NotFound && config.size.is_none();
+    BuildError::Io {
+        node: "file",
+        what: if makes {
+            format!("{path} cannot be opened (size=SIZE makes it)")
+        } else {
+            format!("{path} cannot be opened")
+        },
+        source,
+    }
 }
 
 /// Looks without making, locking or changing anything.
@@ -488,11 +497,7 @@ fn plan(site: &Site<'_>, config: &FileConfig) -> Result<Device, BuildError> {
     quiet.size = None;
     quiet.lock = false;
     quiet.read_only = true;
-    let device = FileDevice::open(quiet).map_err(|source| BuildError::Io {
-        node: "file",
-        what: format!("{} cannot be opened", config.path.display()),
-        source,
-    })?;
+    let device = FileDevice::open(quiet).map_err(|source| cannot(config, source))?;
     let mut info = device.info();
     info.read_only = config.read_only;
     info.len = config.size.map_or(info.len, |size| size.max(info.len));
@@ -503,9 +508,7 @@ fn plan(site: &Site<'_>, config: &FileConfig) -> Result<Device, BuildError> {
             caps |= Caps::DISCARD | Caps::DISCARD_ZEROES | Caps::RESIZE;
         }
     }
-    Ok(Arc::new(Planned::new(
-        info,
-        caps,
-        describe(config, site.args().id()),
-    )))
+    let node = describe(config, site.args().id());
+    let planned = Planned::new(info, caps, node).reading(Arc::new(device));
+    Ok(Arc::new(planned))
 }

@@ -9,6 +9,7 @@ use cairn_block::{
 };
 use cairn_ramdisk::{Backing, Ram, RamConfig, Reserve};
 use cairn_rivals::{Bar, Bench, Group};
+use quanta::Clock;
 
 use crate::plain::Plain;
 use crate::walk::{BLOCK, Offsets};
@@ -26,6 +27,8 @@ const READ: &str = "4 KiB random read";
 const WRITE: &str = "4 KiB random write";
 const PLAIN: &str = "plain copy, mmap";
 const RAM: &str = "ram";
+/// What no layer that takes latencies can be quicker than.
+const TIMED: &str = "plain copy, looks at the clock";
 
 const LAYERS_READ: &str = "read through a layer";
 const LAYERS_WRITE: &str = "write through a layer";
@@ -170,18 +173,38 @@ fn bars(bench: &mut Bench) -> Result<(), String> {
     group.before(warm.clone());
     reads(group, RAM, &offsets, &ram);
     group.before(warm_ram.clone());
+    let (walk, from, clock) = (offsets.walk(), Arc::clone(&plain), Clock::new());
+    group.arm(TIMED, move |thread, n| {
+        let plain = black_box(&*from);
+        walk.go(thread, n, |off, buffer| {
+            black_box(clock.raw());
+            plain.read(usize::try_from(off).unwrap_or(0), buffer);
+            black_box(clock.raw());
+        });
+    });
+    group.before(warm.clone());
     let group = bench.group(WRITE, &[1, 2]);
     group.sample(LONG);
-    let walk = offsets.walk();
+    let (walk, to) = (offsets.walk(), Arc::clone(&plain));
     group.arm(PLAIN, move |thread, n| {
-        let plain = black_box(&*plain);
+        let plain = black_box(&*to);
         walk.go(thread, n, |off, buffer| {
             plain.write(usize::try_from(off).unwrap_or(0), buffer);
         });
     });
-    group.before(warm);
+    group.before(warm.clone());
     writes(group, RAM, &offsets, &ram);
     group.before(warm_ram);
+    let (walk, clock) = (offsets.walk(), Clock::new());
+    group.arm(TIMED, move |thread, n| {
+        let plain = black_box(&*plain);
+        walk.go(thread, n, |off, buffer| {
+            black_box(clock.raw());
+            plain.write(usize::try_from(off).unwrap_or(0), buffer);
+            black_box(clock.raw());
+        });
+    });
+    group.before(warm);
     for (group, op) in [(READ, "read"), (WRITE, "write")] {
         let what = format!("{op} through ram, IOPS over a plain copy's");
         bench.bar(Bar::at_least(&what, 0.90, group, PLAIN, RAM));
@@ -258,6 +281,22 @@ fn stacks(
     Ok(all)
 }
 
+/// The partition has memory of its own, which no other arm keeps warm.
+fn warm_alone(group: &mut Group, name: &str, device: &Device) {
+    if !name.starts_with("partition") {
+        return;
+    }
+    let device = Arc::clone(device);
+    group.before(move || {
+        let mut block = [0; BLOCK];
+        for off in (0..UNDER as u64).step_by(BLOCK) {
+            device
+                .read_at(black_box(&mut block), off)
+                .expect("the device is sound");
+        }
+    });
+}
+
 fn layers(bench: &mut Bench) -> Result<(), String> {
     let offsets = Offsets::new(UNDER);
     let ram = filled(config(UNDER))?;
@@ -272,6 +311,7 @@ fn layers(bench: &mut Bench) -> Result<(), String> {
         reads(group, RAM, &offsets, &ram);
         for (name, device) in &stacks {
             reads(group, name, &offsets, device);
+            warm_alone(group, name, device);
         }
         let group = bench.group(on_write, &[1]);
         group.sample(SHORT);
@@ -279,6 +319,7 @@ fn layers(bench: &mut Bench) -> Result<(), String> {
         for (name, device) in &stacks {
             if !name.starts_with("readonly") {
                 writes(group, name, &offsets, device);
+                warm_alone(group, name, device);
             }
             if name.starts_with("crash") {
                 // What was not flushed is kept in memory until it is.

@@ -255,7 +255,7 @@ fn a_hundred_thousand_random_operations_agree_with_the_model() {
 }
 
 #[test]
-#[ignore = "half an hour; just soak ext4, CAIRN_SOAK=N for N rounds of 500000 operations instead of 20"]
+#[ignore = "minutes; just soak ext4, CAIRN_SOAK=N for N rounds of 500000 operations instead of 20"]
 fn ten_million_random_operations_agree_with_the_model() {
     let rounds = std::env::var("CAIRN_SOAK").map_or(20, |n| n.parse().unwrap());
     for round in 0..rounds {

@@ -1,8 +1,12 @@
 //! Does the I/Os that a job describes.
 
+pub(crate) mod burn;
 pub(crate) mod clock;
 pub(crate) mod digest;
+pub(crate) mod extras;
 pub(crate) mod fill;
+pub(crate) mod flow;
+pub(crate) mod gate;
 pub(crate) mod generate;
 pub(crate) mod logger;
 pub(crate) mod names;

@@ -5,24 +5,29 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::thread;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
-use cairn_extents::{CounterReport, Reading};
+use cairn_extents::CounterReport;
 use cairn_fio::Plan;
-use cairn_fio::job::{EngineClass, Job, PerDir, RwMode};
-use cairn_fio::output::{DiskUtil, EtaLine, JobResult, Json, RunResult, RunState};
+use cairn_fio::job::{EngineClass, Job};
+use cairn_fio::output::{EtaLine, RunResult};
 
 use crate::fio::accept;
 use crate::fio::clones;
-use crate::fio::ground::{Ground, On};
+use crate::fio::ground::On;
 use crate::fio::lane::{LaneThread, Message};
 use crate::fio::pace::Pace;
 use crate::fio::setup::{Choice, Setup, setup};
+use crate::fio::steady::Steady;
 use crate::fio::track::{State, Track};
 use crate::fio_error::FioError;
 use crate::load;
 use crate::policy::{PolicyError, resolve};
 use crate::registry::{DEFAULT_ARMS, Registry};
+use turns::Turns;
+
+mod results;
+mod turns;
 
 /// Stack of a worker thread.
 const WORKER_STACK: usize = 256 << 10;
@@ -59,12 +64,13 @@ pub struct FioOptions<'a> {
     pub status: Option<&'a mut dyn FnMut(RunResult)>,
     /// Time between two calls of `status`; zero is never.
     pub status_interval: Duration,
-    /// Given each log file that a job asked for, name and text, on the calling thread at the end.
+    /// Given each file that a job asked for, name and content, on the calling thread at the end: logs, and blocks
+    /// that were not what they should be.
     pub logs: Option<LogTaker<'a>>,
 }
 
-/// Takes the name and the text of a log file.
-pub type LogTaker<'a> = &'a mut dyn FnMut(&str, &str);
+/// Takes the name and the content of a file.
+pub type LogTaker<'a> = &'a mut dyn FnMut(&str, &[u8]);
 
 impl fmt::Debug for FioOptions<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -118,9 +124,10 @@ pub fn run_fio(
     for job in &plan.jobs {
         accept::accept(plan, job, &mut note)?;
     }
+    let map = with_exports(plan, &options.map);
     let choice = Choice {
         stack: options.stack.as_deref(),
-        map: &options.map,
+        map: &map,
         on: options.on,
         seed: options.seed,
         sample: options.sample,
@@ -133,6 +140,16 @@ pub fn run_fio(
     let specs = std::mem::take(&mut setup.specs);
     let prepared = setup.cache.counters().report();
     let threads = specs.iter().map(clones::CloneSpec::lanes).sum();
+    let mut steady: Vec<(usize, Steady)> = Vec::new();
+    for spec in &specs {
+        let report = spec.clone.report;
+        let job = plan.jobs.get(spec.clone.job);
+        if let Some(watch) = job.and_then(|job| Steady::new(job.report.steadystate))
+            && steady.iter().all(|(other, _)| *other != report)
+        {
+            steady.push((report, watch));
+        }
+    }
     let run = Run {
         plan,
         prepared,
@@ -145,8 +162,29 @@ pub fn run_fio(
         arms,
         seed: options.seed,
         sample: options.sample,
+        steady,
+        over: false,
     };
     run.all(options, &mut note)
+}
+
+/// The stacks by path, with those that jobs name as an NBD export.
+fn with_exports(plan: &Plan, map: &[(String, String)]) -> Vec<(String, String)> {
+    let mut all = map.to_vec();
+    for clone in plan.clones() {
+        let job = plan.jobs.get(clone.job);
+        let exported = job.filter(|j| j.queue.ioengine.class() == EngineClass::Nbd);
+        let Some((job, uri)) = exported.and_then(|j| Some((j, j.engine.uri.as_deref()?))) else {
+            continue;
+        };
+        for index in 0..job.files.count() {
+            let path = job.files.path(&job.name, clone.sub, index);
+            if all.iter().all(|(mapped, _)| *mapped != path) {
+                all.push((path, format!("nbd(\"{uri}\")")));
+            }
+        }
+    }
+    all
 }
 
 /// Sets the policies for this run and names the arms.
@@ -181,7 +219,10 @@ fn choose_arms(
 /// Says what a job gets that it may not expect.
 fn remark(plan: &Plan, job: &Job, setup: &Setup, note: &mut dyn FnMut(String)) {
     let class = job.queue.ioengine.class();
-    if matches!(class, EngineClass::Null | EngineClass::Metadata) {
+    if matches!(
+        class,
+        EngineClass::Null | EngineClass::Cpu | EngineClass::Metadata
+    ) {
         return;
     }
     if !job.queue.direct {
@@ -201,6 +242,11 @@ fn remark(plan: &Plan, job: &Job, setup: &Setup, note: &mut dyn FnMut(String)) {
             job.queue.ioengine
         ));
     }
+    if lanes == 1 {
+        for option in accept::of_a_queue(plan, job) {
+            note(format!("{option}: no effect, the queue completes inline"));
+        }
+    }
 }
 
 struct Run<'p> {
@@ -213,6 +259,10 @@ struct Run<'p> {
     arms: Vec<(String, String)>,
     seed: u64,
     sample: u32,
+    /// By report, whether its jobs have become steady, where they ask for that.
+    steady: Vec<(usize, Steady)>,
+    /// A job that ended took all others along, also those behind a stonewall.
+    over: bool,
 }
 
 impl Run<'_> {
@@ -228,7 +278,7 @@ impl Run<'_> {
             self.phase(first, end, &mut options, &mut pace)?;
             self.tell_rates(first, end, note);
             self.complain(first, end, note);
-            if cancelled(&options) {
+            if cancelled(&options) || self.over {
                 break;
             }
             first = end;
@@ -275,31 +325,6 @@ impl Run<'_> {
         }
     }
 
-    /// Hands the log files over.
-    fn hand_logs(&mut self, options: &mut FioOptions<'_>, note: &mut dyn FnMut(String)) {
-        let mut files: Vec<(String, String)> = Vec::new();
-        for track in &mut self.tracks {
-            if track.lines_lost > 0 {
-                let name = &track.spec.name;
-                note(format!(
-                    "job {name}: {} lines of its logs were too many to keep; log_avg_msec makes them fewer",
-                    track.lines_lost
-                ));
-            }
-            for (name, text) in track.logs.drain(..) {
-                match files.iter_mut().find(|(other, _)| *other == name) {
-                    Some((_, all)) => merge_by_time(all, &text),
-                    None => files.push((name, text)),
-                }
-            }
-        }
-        if let Some(take) = &mut options.logs {
-            for (name, text) in files {
-                take(&name, &text);
-            }
-        }
-    }
-
     /// Says once for each job what went wrong first in it, and where.
     fn complain(&self, first: usize, end: usize, note: &mut dyn FnMut(String)) {
         let mut before = None;
@@ -339,18 +364,16 @@ impl Run<'_> {
         pace: &mut Pace,
     ) -> Result<(), FioError> {
         let (tell, news) = mpsc::channel();
-        let mut refused = None;
-        for index in first..end {
-            if let Err(e) = self.spawn(index, &tell) {
-                refused = Some(e);
-                break;
-            }
-        }
-        drop(tell);
+        let mut turns = Turns {
+            waiting: (first..end).collect(),
+            tell,
+        };
+        let mut refused = self.admit(&mut turns).err();
         if refused.is_some() || cancelled(options) {
             self.stop_all();
+            turns.waiting.clear();
         }
-        self.attend(&news, options, pace);
+        self.attend(&news, options, pace, &mut turns, &mut refused);
         match refused {
             Some(e) => Err(FioError::Thread(e)),
             None => Ok(()),
@@ -361,7 +384,10 @@ impl Run<'_> {
         let Some(track) = self.tracks.get_mut(index) else {
             return Ok(());
         };
-        let workers = track.spec.workers(&track.epoch, &track.operations);
+        let made = track.spec.workers(&track.epoch, &track.operations);
+        track.gate = made.gate;
+        track.iolog = made.iolog;
+        let workers = made.workers;
         track.cells = workers.iter().map(|(_, cell)| Arc::clone(cell)).collect();
         track.state = State::Created;
         let lanes_left = Arc::new(AtomicUsize::new(workers.len()));
@@ -392,7 +418,14 @@ impl Run<'_> {
     }
 
     /// Serves the clones that have threads until all of them have ended.
-    fn attend(&mut self, news: &Receiver<Message>, options: &mut FioOptions<'_>, pace: &mut Pace) {
+    fn attend(
+        &mut self,
+        news: &Receiver<Message>,
+        options: &mut FioOptions<'_>,
+        pace: &mut Pace,
+        turns: &mut Turns,
+        refused: &mut Option<std::io::Error>,
+    ) {
         let mut give_up: Option<Instant> = None;
         while self.tracks.iter().any(|t| t.open > 0) {
             let now = Instant::now();
@@ -402,6 +435,9 @@ impl Run<'_> {
                 if let Some(at) = track.tend(job, now) {
                     wake = wake.min(at);
                 }
+            }
+            if let Some(at) = self.watch_steady(now) {
+                wake = wake.min(at);
             }
             if let Some(at) = pace.next() {
                 wake = wake.min(at);
@@ -418,14 +454,21 @@ impl Run<'_> {
                     if let Some(track) = self.tracks.get_mut(index) {
                         track.ended(end);
                     }
+                    self.take_along(index, turns);
+                    if let Err(e) = self.admit(turns) {
+                        *refused = Some(e);
+                        self.stop_all();
+                        turns.waiting.clear();
+                    }
                 }
                 Err(RecvTimeoutError::Timeout) => {}
-                // Every thread says that it ended before it lets go of the channel.
+                // Every thread says that it ended; this end of the channel lives as long as the run.
                 Err(RecvTimeoutError::Disconnected) => break,
             }
             let now = Instant::now();
             if cancelled(options) {
                 self.stop_all();
+                turns.waiting.clear();
             }
             self.report(now, options, pace);
             // Checking what was written may take its time.
@@ -456,208 +499,6 @@ impl Run<'_> {
             track.gather();
         }
     }
-
-    fn report(&mut self, now: Instant, options: &mut FioOptions<'_>, pace: &mut Pace) {
-        if let Some(progress) = &mut options.progress
-            && pace.progress_due(now)
-        {
-            progress(&self.progress(now, pace));
-        }
-        if let Some(status) = &mut options.status
-            && pace.status_due(now)
-        {
-            for track in &self.tracks {
-                track.epoch.hand_over();
-            }
-            // Workers hand over at their next operation; one that takes longer is seen next time.
-            thread::sleep(Duration::from_millis(2));
-            for track in &mut self.tracks {
-                track.gather();
-            }
-            status(self.result(now));
-        }
-    }
-
-    fn progress(&self, now: Instant, pace: &mut Pace) -> Progress {
-        let mut totals = [(0, 0); 3];
-        let mut states = Vec::with_capacity(self.tracks.len());
-        let (mut remaining, mut shares) = (Some(Duration::ZERO), Vec::new());
-        for track in &self.tracks {
-            for (dir, total) in totals.iter_mut().enumerate() {
-                let counts = track.counts(dir);
-                total.0 += counts.bytes;
-                total.1 += counts.ops;
-            }
-            let job = self.plan.jobs.get(track.spec.clone.job);
-            states.push(run_state(track, job.map_or(RwMode::Read, |j| j.access.rw)));
-            let (share, left) = track.share(now);
-            remaining = match (remaining, left) {
-                (Some(a), Some(b)) => Some(a.max(b)),
-                _ => None,
-            };
-            shares.push(share);
-        }
-        let done = shares
-            .iter()
-            .copied()
-            .collect::<Option<Vec<f64>>>()
-            .filter(|s| !s.is_empty())
-            .map(|s| s.iter().sum::<f64>() / s.len() as f64);
-        let (bytes_per_s, ios_per_s) = pace.rates(now, totals);
-        let running =
-            |t: &&Track| matches!(t.state, State::Running | State::Ramping | State::Stopping);
-        let open = self.tracks.iter().filter(running).count();
-        Progress {
-            elapsed: now.saturating_duration_since(self.began),
-            line: EtaLine {
-                states,
-                open_files: u32::try_from(open).unwrap_or(u32::MAX),
-                done_percent: done.map(|share| 100.0 * share),
-                bytes_per_s: whole(bytes_per_s),
-                iops: whole(ios_per_s),
-                eta_s: remaining.map(|left| left.as_secs()),
-            },
-        }
-    }
-
-    /// Everything so far in fio's form.
-    fn result(&self, now: Instant) -> RunResult {
-        let mut jobs: Vec<(usize, JobResult)> = Vec::new();
-        let mut util = false;
-        for track in &self.tracks {
-            let Some(job) = self.plan.jobs.get(track.spec.clone.job) else {
-                continue;
-            };
-            if !job.report.stats {
-                continue;
-            }
-            util |= job.report.disk_util;
-            let one = track.result(job, now, self.began);
-            match jobs.last_mut() {
-                Some((report, merged)) if *report == track.spec.clone.report => merged.merge(&one),
-                _ => jobs.push((track.spec.clone.report, one)),
-            }
-        }
-        let timestamp = SystemTime::now()
-            .duration_since(UNIX_EPOCH)
-            .unwrap_or_default();
-        RunResult {
-            version_suffix: format!(" (cairn {})", env!("CARGO_PKG_VERSION")),
-            timestamp_ms: u64::try_from(timestamp.as_millis()).unwrap_or(u64::MAX),
-            utc_offset_s: 0,
-            global_options: self.plan.global_options(),
-            jobs: jobs.into_iter().map(|(_, job)| job).collect(),
-            disk_util: util.then(|| self.disk_util(now)),
-            own: self.own(),
-        }
-    }
-
-    /// One entry for each stack in use: its I/Os, and their time.
-    fn disk_util(&self, now: Instant) -> Vec<DiskUtil> {
-        let wall_ms = now
-            .saturating_duration_since(self.began)
-            .as_secs_f64()
-            .max(1e-3)
-            * 1e3;
-        let mut list: Vec<DiskUtil> = Vec::new();
-        for (index, ground) in self.setup.grounds.iter().enumerate() {
-            let name = ground
-                .stack()
-                .devices()
-                .next()
-                .map_or_else(|| "stack".to_owned(), |(id, _)| id.to_owned());
-            let mut entry = DiskUtil {
-                name: if list.iter().any(|d| d.name == name) {
-                    format!("{name}.{index}")
-                } else {
-                    name
-                },
-                ..DiskUtil::default()
-            };
-            for track in self
-                .tracks
-                .iter()
-                .filter(|t| t.spec.grounds.contains(&index))
-            {
-                for (dir, (ios, ticks)) in entry.ios.iter_mut().zip(&mut entry.ticks).enumerate() {
-                    *ios += track.counts(dir).ops;
-                    *ticks += track.busy_ms(dir);
-                }
-            }
-            entry.in_queue = entry.ticks.iter().sum();
-            entry.util = (100.0 * entry.in_queue as f64 / wall_ms).min(100.0);
-            list.push(entry);
-        }
-        list
-    }
-
-    /// How times are taken, and what that costs here.
-    fn clock(&self) -> String {
-        let began = Instant::now();
-        let reads = 1000_u32;
-        for _ in 0..reads {
-            std::hint::black_box(Instant::now());
-        }
-        let cost = began.elapsed().as_nanos() / u128::from(reads);
-        let timed = match self.sample {
-            0 | 1 => "every I/O".to_owned(),
-            n => format!("one I/O in {n}, at random"),
-        };
-        format!("monotonic, {cost} ns a read, two reads for {timed}")
-    }
-
-    /// What the files are on: of several stacks the first that has files; `none` without files.
-    fn file_layer(&self) -> &'static str {
-        let mut layers = self.setup.grounds.iter().filter_map(Ground::layer_name);
-        layers.next().unwrap_or("none")
-    }
-
-    /// What fio has no place for.
-    fn own(&self) -> Vec<(String, Json)> {
-        let counters = self.setup.cache.counters().report();
-        let reading = |r: Reading, before: Reading| {
-            let since = |now: i64, then: i64| Json::Int(i128::from(now - then));
-            Json::object([
-                ("exact", since(r.exact, before.exact)),
-                ("approximate", since(r.approximate, before.exact)),
-                ("bound", Json::Int(i128::from(r.bound))),
-            ])
-        };
-        let stacks = self
-            .setup
-            .grounds
-            .iter()
-            .map(|g| Json::from(g.spec()))
-            .collect();
-        vec![
-            ("version".to_owned(), Json::from(env!("CARGO_PKG_VERSION"))),
-            ("stacks".to_owned(), Json::List(stacks)),
-            ("file_layer".to_owned(), Json::from(self.file_layer())),
-            ("seed".to_owned(), Json::from(self.seed)),
-            ("policies".to_owned(), Json::texts(&self.arms)),
-            (
-                "extent_cache".to_owned(),
-                Json::object([
-                    ("hits", reading(counters.hits, self.prepared.hits)),
-                    ("misses", reading(counters.misses, self.prepared.misses)),
-                ]),
-            ),
-            ("clock".to_owned(), Json::Text(self.clock())),
-        ]
-    }
-}
-
-/// Puts the lines of two logs in the order of their times, which stand first.
-fn merge_by_time(all: &mut String, more: &str) {
-    let time = |line: &str| -> u64 {
-        let first = line.split(',').next().unwrap_or("");
-        first.parse().unwrap_or(0)
-    };
-    let mut lines: Vec<&str> = all.lines().chain(more.lines()).collect();
-    lines.sort_by_key(|line| time(line));
-    let mut merged = lines.join("\n");
-    merged.push('\n');
-    *all = merged;
 }
 
 fn cancelled(options: &FioOptions<'_>) -> bool {
@@ -665,33 +506,6 @@ fn cancelled(options: &FioOptions<'_>) -> bool {
         .cancel
         .as_ref()
         .is_some_and(|c| c.load(Ordering::Relaxed))
-}
-
-/// fio's letter for what a clone does.
-fn run_state(track: &Track, rw: RwMode) -> RunState {
-    match track.state {
-        State::Waiting => RunState::NotCreated,
-        State::Created => RunState::Created,
-        State::Ramping => RunState::Ramping,
-        State::Running => RunState::Running(rw),
-        State::Stopping => RunState::Finishing,
-        State::Ended if track.error != 0 => RunState::Failed,
-        State::Ended => RunState::Reaped,
-    }
-}
-
-/// Rates as fio's line has them.
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "rates are not negative, and a float saturates"
-)]
-fn whole([read, write, trim]: [f64; 3]) -> PerDir<u64> {
-    PerDir {
-        read: read as u64,
-        write: write as u64,
-        trim: trim as u64,
-    }
 }
 
 /// A policy error is an error of the request.

@@ -16,6 +16,7 @@ use crate::engine::run::Stop;
 use crate::fio_error::FioError;
 use crate::latency::Hist;
 use crate::load::{self, Job, Load};
+use crate::pin;
 use crate::policy::{Policies, PolicyError};
 use crate::registry::Registry;
 use crate::sample::Sample;
@@ -40,6 +41,9 @@ pub struct Options {
     pub probe: bool,
     /// Time between two samples.
     pub interval: Duration,
+    /// Keep each worker on one CPU, in turn, so that no run differs from the next by where its threads went.
+    /// Comparisons do.
+    pub pin: bool,
 }
 
 impl Default for Options {
@@ -48,6 +52,7 @@ impl Default for Options {
         Self {
             probe: true,
             interval: Duration::from_millis(100),
+            pin: false,
         }
     }
 }
@@ -75,6 +80,8 @@ pub struct Lab {
     shared: Arc<Shared>,
     loads: Vec<Load>,
     running: Mutex<Running>,
+    /// Each worker is kept on one CPU.
+    pin: bool,
     samples: Mutex<Option<Receiver<Arc<Sample>>>>,
     commands: Sender<Command>,
     sampler: Option<JoinHandle<()>>,
@@ -116,6 +123,7 @@ impl Lab {
             shared: Arc::clone(&shared),
             loads: built.loads,
             running: Mutex::new(Running::default()),
+            pin: options.pin,
             samples: Mutex::new(Some(samples)),
             commands,
             sampler: None,
@@ -210,14 +218,23 @@ impl Lab {
         let stop = Arc::new(Stop::default());
         let (jobs, cells) = load.jobs(&self.shared.epoch, &workload.operations);
         workload.start(cells, Arc::clone(&stop), self.shared.warmup);
+        let cpus = if self.pin { pin::allowed() } else { Vec::new() };
         for (number, job) in jobs.into_iter().enumerate() {
+            // In turn over all workloads.
+            let turn = running.threads.len() % cpus.len().max(1);
+            let cpu = cpus.get(turn).copied();
             let shared = Arc::clone(&self.shared);
             let stop = Arc::clone(&stop);
             workload.one_more();
             let spawned = thread::Builder::new()
                 .name(format!("{}.{number}", workload.name))
                 .stack_size(WORKER_STACK)
-                .spawn(move || work(&shared, index, job, &stop));
+                .spawn(move || {
+                    // Where it does not work out, the thread runs where it may: the CPU was allowed a
+                    // moment ago, so only its removal can be the reason.
+                    let _ = pin::to(cpu.as_slice());
+                    work(&shared, index, job, &stop);
+                });
             match spawned {
                 Ok(thread) => running.threads.push(thread),
                 Err(e) => {

@@ -22,6 +22,7 @@ mod look;
 mod operations;
 mod pattern;
 mod permute;
+mod pin;
 mod policy;
 mod recorder;
 mod registry;

@@ -12,6 +12,7 @@ use crate::engine::run::{Stop, Worker};
 use crate::fio::accept;
 use crate::fio::clones::{self, CloneSpec, Found, Making};
 use crate::fio::ground::{Ground, On};
+use crate::fio::needs;
 use crate::fio_error::FioError;
 use crate::lab::{LabError, Options};
 use crate::layout::{BLOCK, BLOCK_USIZE};
@@ -49,7 +50,7 @@ impl Load {
         match self {
             Self::Fio(specs) => specs
                 .iter()
-                .flat_map(|spec| spec.workers(epoch, operations))
+                .flat_map(|spec| spec.workers(epoch, operations).workers)
                 .map(|(worker, cell)| (Job::Fio(Box::new(worker)), cell))
                 .unzip(),
             Self::CreatClo(tasks) => {
@@ -68,7 +69,7 @@ impl Job {
     /// What ended it, in words.
     pub(crate) fn run(self, stop: &Stop) -> Result<(), String> {
         match self {
-            Self::Fio(mut worker) => worker.run(stop).map_err(|failed| failed.error.to_string()),
+            Self::Fio(mut worker) => worker.run(stop).map_err(|failed| failed.text),
             Self::CreatClo(task) => task.run(stop),
         }
     }
@@ -262,14 +263,26 @@ fn fio(
                 "a scenario writes a run directory and no logs of fio; leave the log options out";
             return Err(broken(FioError::job(&job.name, why)));
         }
+        for (option, set) in [
+            ("write_iolog", job.replay.write_iolog.is_some()),
+            ("latency_target", !job.pace.latency.target.is_zero()),
+            ("steadystate", !job.report.steadystate.duration.is_zero()),
+            ("wait_for", job.control.wait_for.is_some()),
+            ("exitall", job.control.exitall),
+        ] {
+            if set {
+                let why = "jobs of a scenario go on for ever, all side by side; leave it out";
+                return Err(broken(FioError::option(&job.name, option, why)));
+            }
+        }
         if job.verify.kind != VerifyKind::None {
             let why = "jobs of a scenario go on for ever and are never read back; leave verify out";
             return Err(broken(FioError::option(&job.name, "verify", why)));
         }
     }
     let len = ground.len();
-    let needs = clones::needs(plan, |_| Some(len)).map_err(broken)?;
-    let merged = clones::merge(plan, &needs, None);
+    let asked = needs::needs(plan, |_| Some(len)).map_err(broken)?;
+    let merged = needs::merge(plan, &asked, None);
     ground.make(&merged).map_err(broken)?;
     let making = Making {
         seed: crate::engine::generate::mix(seed, number, 0),
@@ -277,7 +290,7 @@ fn fio(
         sample: 0,
     };
     let slow = clones::has_latency(ground.stack());
-    let mut specs = clones::specs(plan, needs, making, |job, path, len| {
+    let mut specs = clones::specs(plan, asked, making, |job, path, len| {
         ground.target(job, path, len).map(|target| Found {
             target,
             ground: Some(0),

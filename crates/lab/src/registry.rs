@@ -165,16 +165,14 @@ fn engine_about(engine: IoEngine) -> &'static str {
         EngineClass::Call => "one call at a time",
         EngineClass::Mapped => "one copy at a time; msync is a flush",
         EngineClass::Null => "touches no device: the cost of the engine itself",
-        EngineClass::Cpu => "refused: burns CPU and does no I/O",
+        EngineClass::Cpu => "no I/O: keeps a CPU busy for a share of the time",
         EngineClass::Metadata if NameOp::of(engine).is_some() => {
             "one call on a name of the ext4 layer for each file"
         }
         EngineClass::Metadata => {
             "refused: of the calls on names filecreate, filestat and filedelete act"
         }
-        EngineClass::Nbd => {
-            "refused: an NBD export is a stack here, nbd(URI), under any other engine"
-        }
+        EngineClass::Nbd => "the export at uri, as the stack nbd(URI)",
         EngineClass::Outside => "refused: needs something outside a storage stack",
     }
 }

@@ -20,7 +20,7 @@ fn an_arm_against_itself_is_seldom_called_different() {
     let mut registry = Registry::default();
     let info = PolicyInfo::new(
         "nothing",
-        'n',
+        'x',
         &["off", "on"],
         "switches nothing",
         "this test",

@@ -384,10 +384,10 @@ fn a_device_that_is_too_short_is_named_with_both_sizes() {
 #[test]
 fn what_does_not_act_is_refused_by_name() {
     for (word, option) in [
-        ("--flow=3", "flow"),
-        ("--write_iolog=x", "write_iolog"),
-        ("--ioengine=cpuio", "ioengine"),
-        ("--steadystate=iops:5%", "steadystate"),
+        ("--fill_device=1", "fill_device"),
+        ("--verify_state_load=1", "verify_state_load"),
+        ("--file_append=1", "file_append"),
+        ("--opendir=/tmp", "opendir"),
     ] {
         let text = refused(&["--name=j", "--rw=write", "--size=1m", word]);
         assert!(text.contains(&format!("`{option}`")), "{word}: {text}");

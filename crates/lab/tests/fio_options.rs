@@ -298,7 +298,9 @@ fn logs_hold_each_io_and_go_to_whoever_asked() {
     )
     .unwrap();
     let mut files: Vec<(String, String)> = Vec::new();
-    let mut take = |name: &str, text: &str| files.push((name.to_owned(), text.to_owned()));
+    let mut take = |name: &str, text: &[u8]| {
+        files.push((name.to_owned(), String::from_utf8(text.to_vec()).unwrap()));
+    };
     let options = FioOptions {
         logs: Some(&mut take),
         ..FioOptions::default()
@@ -412,4 +414,230 @@ fn traces_of_three_kinds_are_replayed() {
     .unwrap();
     let d = &result.jobs[0].directions;
     assert_eq!((d.write.total_ios, d.read.total_ios), (2, 0));
+}
+
+/// What a run came to, everything that was said, and every file that was handed over.
+type All = (RunResult, Vec<String>, HashMap<String, Vec<u8>>);
+
+fn run_with(stack: &str, line: &str) -> All {
+    run_at(&Registry::default(), stack, line)
+}
+
+fn run_at(registry: &Registry, stack: &str, line: &str) -> All {
+    let plan = cairn_fio::parse_command_line(line.split_whitespace()).unwrap();
+    let (mut notes, mut files) = (Vec::new(), HashMap::new());
+    let mut take = |name: &str, content: &[u8]| {
+        files.insert(name.to_owned(), content.to_vec());
+    };
+    let options = FioOptions {
+        stack: Some(stack.to_owned()),
+        logs: Some(&mut take),
+        ..FioOptions::default()
+    };
+    let result = run_fio(&plan, options, registry, &mut |n| notes.push(n.to_owned())).unwrap();
+    (result, notes, files)
+}
+
+#[test]
+fn a_job_waits_for_the_one_it_names_and_takes_others_along() {
+    let line = "--filename=/dev/x --size=64k --bs=4k --name=first --rw=write --rate_iops=160 --write_iops_log=l \
+                --name=second --rw=write --wait_for=first";
+    let (result, _, _) = run_with("ram(1m)", line);
+    let (first, second) = (&result.jobs[0], &result.jobs[1]);
+    assert_eq!(
+        first.directions.write.total_ios + second.directions.write.total_ios,
+        32
+    );
+    // 16 I/Os at 160 a second; the second job's life begins where the first one's ends.
+    assert!(first.job_runtime_ms >= 80, "{}", first.job_runtime_ms);
+    let line = "--filename=/dev/x --size=64k --bs=4k --name=short --rw=read --exitall \
+                --name=long --rw=read --time_based --runtime=60 --name=late --rw=read --wait_for=long";
+    let (result, _, _) = run_with("ram(1m)", line);
+    let ios: Vec<_> = result
+        .jobs
+        .iter()
+        .map(|j| j.directions.read.total_ios)
+        .collect();
+    assert_eq!((ios[0], ios[2]), (16, 0), "{ios:?}");
+    assert!(
+        result
+            .jobs
+            .iter()
+            .all(|j| j.error == 0 && j.job_runtime_ms < 30_000)
+    );
+}
+
+#[test]
+fn jobs_of_a_flow_share_by_weight() {
+    let line = "--filename=/dev/x --size=1m --bs=4k --rw=randread --time_based --runtime=300ms \
+                --name=one --flow=1 --name=three --flow=3";
+    let (result, _, _) = run_with("delay(read=1ms)/ram(1m)", line);
+    let ios = result.jobs.iter().map(|j| j.directions.read.total_ios);
+    let ios: Vec<u64> = ios.collect();
+    // A third; when one has ended the other goes on alone, so that no exact share is asked for here.
+    assert!(ios[0] > 0 && 2 * ios[1] > 3 * ios[0], "{ios:?}");
+}
+
+#[test]
+fn what_a_job_did_can_be_replayed() {
+    let line = "--name=j --filename=/dev/x --size=256k --bs=4k --rw=randrw --fsync=8 --write_iolog=did.log";
+    let (result, _, files) = run_with("ram(1m)", line);
+    let folder = std::env::temp_dir().join(format!("cairn-iolog-{}", std::process::id()));
+    std::fs::write(&folder, &files["did.log"]).unwrap();
+    let again = format!(
+        "--name=r --read_iolog={} --replay_no_stall=1",
+        folder.display()
+    );
+    let (replayed, _, _) = run_with("ram(1m)", &again);
+    std::fs::remove_file(&folder).unwrap();
+    for (did, again) in [&result, &replayed]
+        .map(|r| &r.jobs[0])
+        .windows(2)
+        .map(|w| (w[0], w[1]))
+    {
+        assert_eq!(did.error, 0);
+        let ios = |j: &cairn_fio::output::JobResult| {
+            (
+                j.directions.read.total_ios,
+                j.directions.write.total_ios,
+                j.sync.stats.count(),
+            )
+        };
+        assert_eq!(ios(did), ios(again));
+        assert!(ios(did).2 > 0);
+    }
+}
+
+#[test]
+fn a_wrong_block_is_kept_beside_what_it_should_have_been() {
+    let (registry, device) = kept(u64::MAX);
+    let line = "--name=j --filename=/dev/x --size=64k --bs=4k --rw=write --verify=md5 --verify_dump=1 --do_verify=0";
+    let (result, _, files) = run_at(&registry, "kept", line);
+    assert!(result.jobs[0].error == 0 && files.is_empty());
+    device.below.write_at(&[7; 3], 8192 + 1000).unwrap();
+    let (result, _, files) = run_at(&registry, "kept", &format!("{line} --verify_only"));
+    assert_eq!(result.jobs[0].error, 84);
+    let mut names: Vec<_> = files.keys().map(String::as_str).collect();
+    names.sort_unstable();
+    assert_eq!(names, ["x.8192.expected", "x.8192.received"]);
+    let (expected, received) = (&files[names[0]], &files[names[1]]);
+    let differ = expected.iter().zip(received).enumerate();
+    let differ: Vec<usize> = differ.filter(|(_, (a, b))| a != b).map(|d| d.0).collect();
+    assert!(
+        !differ.is_empty() && differ.iter().all(|i| (1000..1003).contains(i)),
+        "{differ:?}"
+    );
+}
+
+#[test]
+fn the_depth_that_keeps_a_latency_is_found_and_told() {
+    // 8 lanes on a device that serves one at a time would be slower; this one serves all at once.
+    let line = "--name=j --filename=/dev/x --size=1m --bs=4k --rw=randread --ioengine=libaio --iodepth=4 \
+                --time_based --runtime=60 --latency_target=10s --latency_window=60ms";
+    let (result, _, _) = run_with("delay(read=1ms)/ram(1m)", line);
+    let job = &result.jobs[0];
+    assert_eq!((job.error, job.latency_depth.depth), (0, 4));
+    assert!(job.job_runtime_ms < 30_000);
+    let (result, notes, _) = run_with(
+        "delay(read=1ms)/ram(1m)",
+        &line.replace("latency_target=10s", "latency_target=10us"),
+    );
+    assert_eq!(result.jobs[0].error, 110, "{notes:?}");
+    let (result, notes, _) = run_with(
+        "delay(read=2ms)/ram(1m)",
+        "--name=j --filename=/dev/x --size=1m --bs=4k --rw=randread --max_latency=100us",
+    );
+    assert_eq!(result.jobs[0].error, 110);
+    assert!(
+        notes.iter().any(|n| n.contains("above max_latency")),
+        "{notes:?}"
+    );
+}
+
+#[test]
+fn a_queue_is_filled_and_drained_as_asked() {
+    let line = "--name=j --filename=/dev/x --size=512k --bs=4k --rw=randread --ioengine=libaio --iodepth=8 \
+                --iodepth_batch=4 --iodepth_batch_complete=4 --iodepth_low=4 --serialize_overlap=1";
+    let (result, notes, _) = run_with("delay(read=300us)/ram(1m)", line);
+    let job = &result.jobs[0];
+    assert_eq!((job.error, job.directions.read.total_ios), (0, 128));
+    assert!(
+        job.submit.counts[1] > job.submit.total / 2,
+        "{:?}",
+        job.submit
+    );
+    assert!(
+        !notes.iter().any(|n| n.contains("iodepth_batch")),
+        "{notes:?}"
+    );
+    let (_, notes, _) = run_with("ram(1m)", line);
+    assert!(
+        notes
+            .iter()
+            .any(|n| n.starts_with("iodepth_batch: no effect")),
+        "{notes:?}"
+    );
+    // Handed to other threads, a call gets a queue too.
+    let line = "--name=j --filename=/dev/x --size=64k --bs=4k --rw=read --iodepth=4 --io_submit_mode=offload";
+    let (result, _, _) = run_with("ram(1m)", line);
+    assert_eq!(result.jobs[0].depth.counts[2], 16);
+}
+
+#[test]
+fn a_job_ends_when_it_has_become_steady() {
+    let line = "--name=j --filename=/dev/x --size=1m --bs=4k --rw=randread --time_based --runtime=60 \
+                --ss=iops:1000000000 --ss_dur=1s";
+    let (result, _, _) = run_with("ram(1m)", line);
+    let steady = result.jobs[0].steadystate.as_ref().unwrap();
+    assert!(steady.attained && steady.iops.len() == 1 && steady.iops[0] > 0);
+    assert!(result.jobs[0].job_runtime_ms < 30_000);
+    let json = result.json(false).pretty();
+    assert!(
+        json.contains("\"ss\" : \"iops:1000000000.000000\""),
+        "{json}"
+    );
+}
+
+#[test]
+fn a_cpu_is_kept_busy_until_the_others_have_ended() {
+    let line = "--name=burn --ioengine=cpuio --cpuload=50 --cpuchunks=2000 --exit_on_io_done=1 \
+                --name=io --filename=/dev/x --rw=read --bs=4k --size=16k --rate_iops=20";
+    let (result, _, _) = run_with("ram(1m)", line);
+    let (burn, io) = (&result.jobs[0], &result.jobs[1]);
+    assert_eq!(
+        (
+            burn.error,
+            burn.directions.read.total_ios,
+            io.directions.read.total_ios
+        ),
+        (0, 0, 4)
+    );
+    assert!(burn.job_runtime_ms < 30_000);
+}
+
+#[test]
+fn an_export_is_what_its_job_works_on() {
+    use cairn_nbd::{Export, Listener, Server, ServerConfig};
+    let folder = tempfile::tempdir().unwrap();
+    let listener = Listener::unix(folder.path().join("nbd.sock")).unwrap();
+    let uri = listener.uri("");
+    let (_, device) = kept(u64::MAX);
+    let export = Export::new("", Arc::clone(&device) as Device).unwrap();
+    let server = Server::new(ServerConfig::new(), vec![export]).unwrap();
+    let stop = server.stopper();
+    let serving = std::thread::spawn(move || server.serve(&listener));
+    let line = format!(
+        "--name=n --ioengine=nbd --uri={uri} --rw=write --bs=4k --size=256k --verify=crc32c"
+    );
+    let (result, notes, _) = run_with("ram(1m)", &line);
+    stop.stop();
+    serving.join().unwrap().unwrap();
+    assert_eq!(
+        (
+            result.jobs[0].error,
+            result.jobs[0].directions.write.total_ios
+        ),
+        (0, 64)
+    );
+    assert_eq!(device.writes.load(Ordering::Relaxed), 64, "{notes:?}");
 }

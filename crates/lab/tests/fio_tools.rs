@@ -17,7 +17,7 @@ use serde_json::Value;
 /// Runs a job here; its log files go to the folder.
 fn ours(line: &str, folder: &Path) -> (RunResult, cairn_fio::Plan) {
     let plan = cairn_fio::parse_command_line(line.split_whitespace()).unwrap();
-    let mut take = |name: &str, text: &str| std::fs::write(folder.join(name), text).unwrap();
+    let mut take = |name: &str, text: &[u8]| std::fs::write(folder.join(name), text).unwrap();
     let options = FioOptions {
         logs: Some(&mut take),
         ..FioOptions::default()

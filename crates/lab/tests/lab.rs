@@ -482,6 +482,7 @@ fn a_reader_that_sleeps_loses_samples_and_is_told() {
     let options = Options {
         interval: Duration::from_millis(1),
         probe: false,
+        ..Options::default()
     };
     let mut scenario = small();
     scenario.workloads.remove(0);

@@ -123,13 +123,14 @@ fn execute(plan: &Plan, registry: &Registry) -> anyhow::Result<u8> {
             broken = writer.write(&result).err();
         }
     };
-    let mut logs: Vec<(PathBuf, String)> = Vec::new();
+    let mut logs: Vec<(PathBuf, Vec<u8>)> = Vec::new();
     let folder = plan
         .run
         .aux_path
         .as_deref()
         .map_or_else(PathBuf::new, PathBuf::from);
-    let mut take_log = |name: &str, text: &str| logs.push((folder.join(name), text.to_owned()));
+    let mut take_log =
+        |name: &str, content: &[u8]| logs.push((folder.join(name), content.to_owned()));
     let result = run_fio(
         plan,
         FioOptions {
@@ -155,9 +156,9 @@ fn execute(plan: &Plan, registry: &Registry) -> anyhow::Result<u8> {
     }
     writer.write(&result)?;
     writer.finish()?;
-    for (path, text) in logs {
-        fs::write(&path, text)
-            .with_context(|| format!("{}: the log cannot be written", path.display()))
+    for (path, content) in logs {
+        fs::write(&path, content)
+            .with_context(|| format!("{}: the file cannot be written", path.display()))
             .map_err(Failed)?;
     }
     let failed = result

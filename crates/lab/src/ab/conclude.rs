@@ -275,7 +275,7 @@ fn remarks(main: &Series, scenario: &Scenario, ab: &Ab) -> Vec<String> {
             "the scenario has several workloads: CPU time and counts are those of all together";
         said.push(text.to_owned());
     }
-    said.push("threads are not pinned; hardware counters are not read".to_owned());
+    said.push("each worker is kept on one CPU, in turn; hardware counters are not read".to_owned());
     for why in main.rejected.iter().take(3) {
         said.push(format!("a pair was rejected: {why}"));
     }

@@ -97,6 +97,7 @@ impl Rig<'_> {
         let options = Options {
             probe: false,
             interval: WINDOW.min(self.run_time / 2).max(Duration::from_millis(10)),
+            pin: true,
         };
         let watched = self.watch(arm, seed, options)?;
         let windows: Vec<f64> = watched.windows.iter().map(|w| w.1 / w.0).collect();
@@ -155,6 +156,7 @@ impl Rig<'_> {
         let options = Options {
             probe: true,
             interval: WINDOW.min(self.run_time / 2).max(Duration::from_millis(10)),
+            pin: true,
         };
         let watched = self.watch(arm, seed, options)?;
         let Some(last) = watched.last else {

@@ -68,6 +68,8 @@ pub(crate) struct Generator {
     unit: u64,
     order: Order,
     mix: u8,
+    /// By direction, how much of a random mode is random, in percent.
+    random: [u8; 3],
     service: Service,
     files: Vec<File>,
     current: usize,
@@ -156,8 +158,9 @@ struct File {
     start: u64,
     /// One past the last byte that a whole block reaches.
     end: u64,
-    /// How a block of each direction is drawn.
+    /// How a block of each direction is drawn, and the bytes between two such places.
     spread: [Spread; 3],
+    step: [u64; 3],
     /// Bytes still to do in this pass.
     left: u64,
     /// Where each direction goes on.
@@ -174,6 +177,8 @@ struct File {
 #[derive(Debug)]
 struct Map {
     order: Permutation,
+    /// Bytes from one place to the next.
+    step: u64,
     next: u64,
     covered: Option<Vec<u64>>,
 }
@@ -198,9 +203,12 @@ impl Generator {
             .map(|(_, sizes)| sizes.unit)
             .min()
             .unwrap_or(4096);
+        let align = Ddir::ALL.map(|d| access.align.get(d).filter(|n| *n > 0));
         let order = match (access.rw.is_random(), access.step) {
             (true, Some(RwStep::Every(n))) if n > 1 => Order::Every(n, access.sequencer),
             (true, _) if norandommap || distribution != Distribution::Uniform => Order::Free,
+            // Places that overlap cannot each be covered once.
+            (true, _) if align.iter().flatten().any(|step| *step < unit) => Order::Free,
             (true, _) => Order::Mapped,
             (false, Some(RwStep::Skip(n))) if n != 0 => Order::Skip(n),
             (false, _) => Order::Sequential,
@@ -212,13 +220,13 @@ impl Generator {
                     let (Some(ddir), Some(sizes)) = (Ddir::ALL.get(dir), sizes.get(dir)) else {
                         return Spread::Uniform(0);
                     };
-                    Spread::new(
-                        &distribution,
-                        *ddir,
-                        region.len / sizes.unit,
-                        sizes.unit,
-                        seed,
-                    )
+                    let step = align.get(dir).copied().flatten().unwrap_or(sizes.unit);
+                    let n = places(region.len, sizes.unit, step);
+                    Spread::new(&distribution, *ddir, n, step, seed)
+                }),
+                step: [READ, WRITE, TRIM].map(|dir| {
+                    let own = sizes.get(dir).map_or(unit, |s| s.unit);
+                    align.get(dir).copied().flatten().unwrap_or(own)
                 }),
                 start: region.start,
                 end: region.start + region.len / unit * unit,
@@ -236,6 +244,7 @@ impl Generator {
             unit,
             order,
             mix: access.rwmixread,
+            random: Ddir::ALL.map(|d| *access.percentage_random.get(d)),
             service,
             files,
             current: 0,
@@ -260,7 +269,15 @@ impl Generator {
                 .any(|s| self.rw.is_mixed() && s.unit != unit);
         for (index, file) in self.files.iter_mut().enumerate() {
             file.left = file.end - file.start;
-            let blocks = file.left / unit;
+            // Places further apart than a block is long: the places are covered, not what lies between.
+            let step = file
+                .step
+                .iter()
+                .copied()
+                .filter(|s| !varies && *s > unit)
+                .max()
+                .unwrap_or(unit);
+            let blocks = places(file.left, unit, step);
             file.pos = match self.order {
                 Order::Skip(n) if n < 0 => self
                     .sizes
@@ -271,6 +288,7 @@ impl Generator {
             file.every = 0;
             file.map = (self.order == Order::Mapped && blocks > 0).then(|| Map {
                 order: Permutation::new(blocks, mix(self.seed, index as u64, self.pass)),
+                step,
                 next: 0,
                 covered: varies.then(|| {
                     let words = usize::try_from(blocks.div_ceil(64)).unwrap_or(0);
@@ -382,15 +400,22 @@ impl Generator {
         let sizes = self.sizes.get(dir)?;
         let file = self.files.get_mut(region)?;
         let wanted = sizes.draw(&mut self.rng);
-        let (offset, len) = match self.order {
+        let percent = self.random.get(dir).copied().unwrap_or(100);
+        let order = match self.order {
+            Order::Mapped | Order::Free if percent < 100 && self.rng.u8(0..100) >= percent => {
+                Order::Sequential
+            }
+            order => order,
+        };
+        let (offset, len) = match order {
             Order::Sequential => file.follow(dir, wanted, unit)?,
             Order::Skip(by) => file.skip(dir, wanted, by)?,
-            Order::Free => file.draw(&mut self.rng, dir, wanted, sizes.unit)?,
+            Order::Free => file.draw(&mut self.rng, dir, wanted)?,
             Order::Mapped => file.mapped(wanted, unit)?,
             Order::Every(n, sequencer) => {
                 if file.every == 0 {
                     file.every = n;
-                    file.last = file.draw(&mut self.rng, dir, wanted, sizes.unit)?;
+                    file.last = file.draw(&mut self.rng, dir, wanted)?;
                 } else if sequencer == RwSequencer::Sequential {
                     let next = file.last.0 + file.last.1;
                     let next = if next + wanted > file.end {
@@ -405,6 +430,12 @@ impl Generator {
             }
         };
         file.left = file.left.saturating_sub(len);
+        if percent < 100
+            && let Some(pos) = file.pos.get_mut(dir)
+        {
+            // What is not random goes on behind the last one, whatever that was.
+            *pos = offset + len;
+        }
         Some(Io {
             dir,
             region,
@@ -447,9 +478,10 @@ impl File {
     }
 
     #[inline]
-    fn draw(&mut self, rng: &mut Rng, dir: usize, wanted: u64, unit: u64) -> Option<(u64, u64)> {
-        let offset = self.start + self.spread.get(dir)?.draw(rng)? * unit;
-        Some((offset, wanted.min(self.end.max(offset + unit) - offset)))
+    fn draw(&mut self, rng: &mut Rng, dir: usize, wanted: u64) -> Option<(u64, u64)> {
+        let step = *self.step.get(dir)?;
+        let offset = self.start + self.spread.get(dir)?.draw(rng)? * step;
+        Some((offset, wanted.min(self.end.max(offset + step) - offset)))
     }
 
     #[inline]
@@ -463,7 +495,7 @@ impl File {
             let block = map.order.at(map.next);
             map.next += 1;
             let Some(covered) = &mut map.covered else {
-                return Some((self.start + block * unit, unit));
+                return Some((self.start + block * map.step, unit));
             };
             let bit = |covered: &[u64], b: u64| {
                 usize::try_from(b / 64)
@@ -489,6 +521,14 @@ impl File {
             }
             return Some((self.start + block * unit, n * unit));
         }
+    }
+}
+
+/// How many blocks fit into `len` bytes if they begin `step` bytes apart.
+fn places(len: u64, block: u64, step: u64) -> u64 {
+    match len.checked_sub(block) {
+        Some(rest) => rest / step.max(1) + 1,
+        None => 0,
     }
 }
 

@@ -81,6 +81,13 @@ impl Schedule {
         };
         Some(at)
     }
+
+    /// What is still to come moves by this much.
+    pub(crate) fn delay(&mut self, by: Duration) {
+        if let Some(began) = &mut self.began {
+            *began += by;
+        }
+    }
 }
 
 #[expect(
@@ -121,6 +128,8 @@ pub(crate) struct Think {
     /// After so much time of I/O instead.
     after: Option<Duration>,
     since: Option<Instant>,
+    /// A rate is not made up for.
+    ignored: bool,
 }
 
 impl Think {
@@ -134,18 +143,19 @@ impl Think {
             done: 0,
             after: Some(pace.thinktime_iotime).filter(|t| !t.is_zero()),
             since: None,
+            ignored: pace.ignore_thinktime,
         })
     }
 
-    /// After an I/O: thinks if it is time to.
-    pub(crate) fn after_io(&mut self, stop: &Stop) {
+    /// After an I/O: thinks if it is time to. The pause, where the rate is not to make up for it.
+    pub(crate) fn after_io(&mut self, stop: &Stop) -> Option<Duration> {
         self.done += 1;
         let due = match self.after {
             Some(after) => self.since.get_or_insert_with(Instant::now).elapsed() >= after,
             None => self.done >= self.blocks,
         };
         if !due {
-            return;
+            return None;
         }
         self.done = 0;
         let began = Instant::now();
@@ -161,6 +171,7 @@ impl Think {
             std::thread::sleep(left.min(NAP));
         }
         self.since = None;
+        self.ignored.then(|| began.elapsed())
     }
 }
 

@@ -2,11 +2,13 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use cairn_fio::job::Ddir;
 
-use super::clock::Clock;
+use super::burn::Burn;
+use super::clock::{Clock, Watch};
+use super::extras::Extras;
 use super::fill::Filler;
 use super::generate::{Generator, Io, READ, WRITE};
 use super::logger::Logger;
@@ -58,8 +60,9 @@ pub(crate) enum Step {
 #[derive(Debug)]
 pub(crate) struct Sequence {
     steps: Steps,
-    /// Flush after this many writes; 0 is never.
-    every: u64,
+    /// Flush after each of these many writes; 0 is never.
+    every: [u64; 3],
+    flushed: u64,
     writes: u64,
     last: usize,
     schedule: Option<Schedule>,
@@ -76,10 +79,11 @@ pub(crate) enum Steps {
 pub(crate) type Due = (Step, Option<Instant>);
 
 impl Sequence {
-    pub(crate) fn new(steps: Steps, flush_every: u32, schedule: Option<Schedule>) -> Self {
+    pub(crate) fn new(steps: Steps, flush_every: [u32; 3], schedule: Option<Schedule>) -> Self {
         Self {
             steps,
-            every: u64::from(flush_every),
+            every: flush_every.map(u64::from),
+            flushed: 0,
             writes: 0,
             last: 0,
             schedule,
@@ -88,8 +92,8 @@ impl Sequence {
 
     #[inline]
     pub(crate) fn next(&mut self) -> Option<Due> {
-        if self.every > 0 && self.writes >= self.every {
-            self.writes = 0;
+        if self.writes > self.flushed && self.is_flush_due() {
+            self.flushed = self.writes;
             return Some((Step::Flush(self.last), None));
         }
         let io = match &mut self.steps {
@@ -102,6 +106,29 @@ impl Sequence {
         }
         let at = self.schedule.as_mut().and_then(|s| s.at(&io));
         Some((Step::Io(io), at))
+    }
+
+    /// Whether the write before was the last of so many.
+    fn is_flush_due(&self) -> bool {
+        let mut every = self.every.iter().filter(|n| **n > 0);
+        every.any(|n| self.writes.is_multiple_of(*n))
+    }
+
+    /// The generator, where nothing else decides what comes next and when.
+    fn plain(&mut self) -> Option<&mut Generator> {
+        match &mut self.steps {
+            Steps::Drawn(generator) if self.schedule.is_none() && self.every == [0; 3] => {
+                Some(generator)
+            }
+            _ => None,
+        }
+    }
+
+    /// The intended starts that are still to come move by this much.
+    fn delay(&mut self, by: Duration) {
+        if let Some(schedule) = &mut self.schedule {
+            schedule.delay(by);
+        }
     }
 }
 
@@ -122,6 +149,16 @@ impl Source {
                 .next(),
         }
     }
+
+    fn delay(&mut self, by: Duration) {
+        match self {
+            Self::Own(sequence) => sequence.delay(by),
+            Self::Shared(sequence) => sequence
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .delay(by),
+        }
+    }
 }
 
 /// A worker that is ready to run.
@@ -131,8 +168,9 @@ pub(crate) struct Worker {
     pub(crate) targets: Arc<[Target]>,
     pub(crate) filler: Filler,
     pub(crate) recorder: Recorder,
-    /// Which I/Os are timed.
+    /// Which I/Os are timed, and with what.
     pub(crate) clock: Clock,
+    pub(crate) watch: &'static Watch,
     /// Each write is durable when it returns.
     pub(crate) durable: bool,
     /// Whether a failed I/O is counted and the next one tried.
@@ -140,6 +178,10 @@ pub(crate) struct Worker {
     pub(crate) think: Option<Think>,
     pub(crate) logger: Option<Box<Logger>>,
     pub(crate) verify: Option<Box<Verifier>>,
+    /// Instead of I/Os.
+    pub(crate) burn: Option<Burn>,
+    /// What few jobs ask for.
+    pub(crate) extras: Option<Box<Extras>>,
 }
 
 /// What a worker needs to check blocks.
@@ -151,10 +193,22 @@ pub(crate) struct Verifier {
     pub(crate) reads: bool,
     /// A mismatch is counted, and the job goes on as if it were none.
     pub(crate) go_on: bool,
+    /// Names of the files, where blocks that are wrong are kept.
+    pub(crate) names: Arc<[String]>,
+    pub(crate) dumps: Vec<Dump>,
     /// Mismatches so far, and the first.
     pub(crate) wrong: u64,
     pub(crate) first: Option<String>,
 }
+
+/// Most blocks that a lane keeps.
+const DUMPS: usize = 64;
+
+/// A block that is not what it should be: the name of a file, and what it holds.
+pub(crate) type Dump = (String, Vec<u8>);
+
+/// Errno of an I/O that took too long.
+const ETIMEDOUT: i32 = 110;
 
 /// Errno of a block that is not what it should be.
 pub(crate) const EILSEQ: i32 = 84;
@@ -171,6 +225,24 @@ impl Verifier {
         self.first.get_or_insert(text);
     }
 
+    /// Keeps the bytes that came back and those that were written, where those are known.
+    fn dump(&mut self, io: &Io, found: &[u8], number: Option<u64>) {
+        if !self.plan.dump || self.dumps.len() >= 2 * DUMPS {
+            return;
+        }
+        let name = self.names.get(io.region).map_or("file", String::as_str);
+        let name = name.rsplit('/').next().unwrap_or(name);
+        self.dumps
+            .push((format!("{name}.{}.received", io.offset), found.to_vec()));
+        if let Some(number) = number.or_else(|| self.plan.number_of(found)) {
+            let mut wanted = vec![0; found.len()];
+            self.plan.lay_out(&mut wanted, io.offset, number);
+            self.plan.stamp(&mut wanted, io.offset, number);
+            self.dumps
+                .push((format!("{name}.{}.expected", io.offset), wanted));
+        }
+    }
+
     /// What ends the job for its blocks' sake.
     pub(crate) fn verdict(&self) -> Option<(i32, String)> {
         let first = self.first.as_ref().filter(|_| !self.go_on)?;
@@ -184,7 +256,7 @@ impl Verifier {
 /// The I/O that ended a job.
 #[derive(Debug, Clone)]
 pub(crate) struct Failed {
-    pub(crate) error: cairn_block::Error,
+    pub(crate) errno: i32,
     /// What failed, for people.
     pub(crate) text: String,
 }
@@ -192,25 +264,127 @@ pub(crate) struct Failed {
 impl Worker {
     /// Works until the sequence ends, somebody says stop, or an I/O fails.
     pub(crate) fn run(&mut self, stop: &Stop) -> Result<(), Failed> {
+        if let Some(extras) = &self.extras {
+            extras.begin();
+        }
+        let done = if let Some(burn) = self.burn {
+            burn.run(stop);
+            Ok(())
+        } else if self.is_plain() {
+            self.plain_loop(stop)
+        } else {
+            self.full_loop(stop)
+        };
+        if let Some(extras) = &self.extras {
+            extras.end();
+        }
+        done
+    }
+
+    fn is_plain(&self) -> bool {
+        self.think.is_none()
+            && self.logger.is_none()
+            && self.verify.is_none()
+            && self.extras.is_none()
+            && !self.targets.iter().any(|t| matches!(t, Target::Name(_)))
+    }
+
+    /// Nothing but the I/Os, where the job asks for nothing else.
+    fn plain_loop(&mut self, stop: &Stop) -> Result<(), Failed> {
+        let Source::Own(sequence) = &mut self.source else {
+            return self.full_loop(stop);
+        };
+        let Some(generator) = sequence.plain() else {
+            return self.full_loop(stop);
+        };
+        while !stop.asked() {
+            let Some(io) = generator.next() else {
+                break;
+            };
+            let Some(target) = self.targets.get(io.region) else {
+                continue;
+            };
+            let timed = self.clock.due();
+            let (nanos, failed) = match io.dir {
+                READ => {
+                    let buf = self.filler.for_read(io.len);
+                    let begun = mark(self.watch, timed);
+                    let failed = failure(target.read(io.offset, buf));
+                    (since(self.watch, begun), failed)
+                }
+                WRITE => {
+                    let buf = self.filler.for_write(io.offset, io.len);
+                    let begun = mark(self.watch, timed);
+                    let failed = failure(target.write(io.offset, buf, self.durable));
+                    (since(self.watch, begun), failed)
+                }
+                _ => {
+                    let begun = mark(self.watch, timed);
+                    let failed = failure(target.trim(io.offset, io.len));
+                    (since(self.watch, begun), failed)
+                }
+            };
+            match failed {
+                None => self.recorder.done(io.dir, io.len, nanos),
+                Some(error) => {
+                    let (failed, target) = (Step::Io(io), Some(target));
+                    settle(
+                        &mut self.recorder,
+                        self.go_on,
+                        io.dir,
+                        failed,
+                        target,
+                        &error,
+                    )?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn full_loop(&mut self, stop: &Stop) -> Result<(), Failed> {
         while !stop.asked() {
             let Some((next, intended)) = self.source.next() else {
                 break;
             };
-            match intended {
-                None => self.step_of_job(next)?,
-                Some(at) => {
-                    if !wait_until(at, stop) {
-                        break;
-                    }
-                    let late = at.elapsed();
-                    self.step_of_job(next)?;
-                    if let Step::Io(io) = next {
-                        self.recorder.response(io.dir, at.elapsed(), late);
-                    }
-                }
+            if let Some(at) = intended
+                && !wait_until(at, stop)
+            {
+                break;
             }
-            if let Some(think) = &mut self.think {
-                think.after_io(stop);
+            let io = match next {
+                Step::Io(io) => Some(io),
+                Step::Flush(_) => None,
+            };
+            if let Some(extras) = &self.extras
+                && !extras.enter(&next, stop)
+            {
+                break;
+            }
+            let late = intended.map(|at| at.elapsed());
+            let done = self.step_of_job(next);
+            if let Some(extras) = &self.extras {
+                extras.leave(io, done.as_ref().ok().copied().flatten());
+            }
+            let nanos = done?;
+            if let (Some(at), Some(late), Some(io)) = (intended, late, io) {
+                self.recorder.response(io.dir, at.elapsed(), late);
+            }
+            if let (Some(extras), Some(nanos)) = (&self.extras, nanos)
+                && let Some(most) = extras.too_long(nanos)
+            {
+                return Err(Failed {
+                    errno: ETIMEDOUT,
+                    text: format!(
+                        "{} took {nanos} ns, above max_latency of {most} ns",
+                        describe(&next)
+                    ),
+                });
+            }
+            if let Some(think) = &mut self.think
+                && let Some(pause) = think.after_io(stop)
+            {
+                self.source.delay(pause);
             }
             if let Some(verifier) = &self.verify
                 && let Some(backlog) = verifier.plan.backlog
@@ -246,23 +420,24 @@ impl Worker {
         Ok(())
     }
 
-    fn checked_read(&mut self, io: Io, number: Option<u64>) -> Result<(), Failed> {
+    fn checked_read(&mut self, io: Io, number: Option<u64>) -> Result<Option<u64>, Failed> {
         let io = Io { dir: READ, ..io };
-        self.step(Step::Io(io))?;
+        let nanos = self.step(Step::Io(io))?;
         if let Some(verifier) = &mut self.verify {
             let found = verifier
                 .plan
                 .check(self.filler.for_read(io.len), io.offset, number);
             if let Err(text) = found {
+                verifier.dump(&io, self.filler.for_read(io.len), number);
                 verifier.mismatch(&mut self.recorder, text);
             }
         }
-        Ok(())
+        Ok(nanos)
     }
 
     /// The next step of the job; where blocks are checked, with its check.
     #[inline]
-    fn step_of_job(&mut self, step: Step) -> Result<(), Failed> {
+    fn step_of_job(&mut self, step: Step) -> Result<Option<u64>, Failed> {
         match (&self.verify, step) {
             (Some(v), Step::Io(io))
                 if (io.dir == WRITE && v.plan.only) || (io.dir == READ && v.reads) =>
@@ -273,86 +448,72 @@ impl Worker {
         }
     }
 
+    /// Does a step; the time it took, where it was taken.
     #[inline]
-    fn step(&mut self, step: Step) -> Result<(), Failed> {
-        let Self {
-            targets,
-            filler,
-            recorder,
-            clock,
-            durable,
-            logger,
-            verify,
-            ..
-        } = self;
-        let timed = clock.due();
-        let (dir, len, nanos, done) = match step {
+    fn step(&mut self, step: Step) -> Result<Option<u64>, Failed> {
+        let watch = self.watch;
+        let timed = self.clock.due();
+        let (dir, len, nanos, failed) = match step {
             Step::Io(io) => {
-                let Some(target) = targets.get(io.region) else {
-                    return Ok(());
+                let Some(target) = self.targets.get(io.region) else {
+                    return Ok(None);
                 };
                 match (target, io.dir) {
                     (Target::Name(name), dir) => {
                         let (nanos, done) = name.io(io.len, timed);
-                        (dir, io.len, nanos, done)
+                        (dir, io.len, nanos, failure(done))
                     }
                     (_, READ) => {
-                        let buf = filler.for_read(io.len);
-                        let begun = timed.then(Instant::now);
-                        let done = target.read(io.offset, buf);
-                        (io.dir, io.len, elapsed(begun), done)
+                        let buf = self.filler.for_read(io.len);
+                        let begun = mark(watch, timed);
+                        let failed = failure(target.read(io.offset, buf));
+                        (io.dir, io.len, since(watch, begun), failed)
                     }
                     (_, WRITE) => {
-                        let buf = filler.for_write(io.offset, io.len);
-                        let number = verify.as_ref().map(|v| {
+                        let buf = self.filler.for_write(io.offset, io.len);
+                        let number = self.verify.as_ref().map(|v| {
                             let number = v.written().next();
+                            v.plan.lay_out(buf, io.offset, number);
                             v.plan.stamp(buf, io.offset, number);
                             number
                         });
-                        let begun = timed.then(Instant::now);
-                        let done = target.write(io.offset, buf, *durable);
-                        let nanos = elapsed(begun);
-                        if let (Some(v), Some(number), Ok(())) = (&verify, number, &done) {
+                        let begun = mark(watch, timed);
+                        let failed = failure(target.write(io.offset, buf, self.durable));
+                        let nanos = since(watch, begun);
+                        if let (Some(v), Some(number), None) = (&self.verify, number, &failed) {
                             v.written().add(&io, number);
                         }
-                        (io.dir, io.len, nanos, done)
+                        (io.dir, io.len, nanos, failed)
                     }
                     (_, _) => {
-                        let begun = timed.then(Instant::now);
-                        let done = target.trim(io.offset, io.len);
-                        (io.dir, io.len, elapsed(begun), done)
+                        let begun = mark(watch, timed);
+                        let failed = failure(target.trim(io.offset, io.len));
+                        (io.dir, io.len, since(watch, begun), failed)
                     }
                 }
             }
             Step::Flush(region) => {
-                let begun = timed.then(Instant::now);
-                let done = targets.get(region).map_or(Ok(()), Target::flush);
-                (SYNC, 0, elapsed(begun), done)
+                let begun = mark(watch, timed);
+                let failed = self.targets.get(region).and_then(|t| failure(t.flush()));
+                (SYNC, 0, since(watch, begun), failed)
             }
         };
-        match done {
-            Ok(()) => {
-                recorder.done(dir, len, nanos);
-                if let (Some(logger), Step::Io(io), Some(nanos)) = (logger, step, nanos) {
+        match failed {
+            None => {
+                self.recorder.done(dir, len, nanos);
+                if let (Some(logger), Step::Io(io), Some(nanos)) = (&mut self.logger, step, nanos) {
                     logger.io(&io, nanos);
                 }
             }
-            Err(error) => {
-                let text = || match step {
-                    Step::Io(io) => match targets.get(io.region) {
-                        Some(Target::Name(name)) => name.describe(&error),
-                        _ => describe(&step, &error),
-                    },
-                    Step::Flush(_) => describe(&step, &error),
+            Some(error) => {
+                let target = match step {
+                    Step::Io(io) => self.targets.get(io.region),
+                    Step::Flush(_) => None,
                 };
-                recorder.failed(dir, || (error.errno(), text()));
-                if !self.go_on.get(dir).copied().unwrap_or(false) {
-                    let text = text();
-                    return Err(Failed { error, text });
-                }
+                settle(&mut self.recorder, self.go_on, dir, step, target, &error)?;
             }
         }
-        Ok(())
+        Ok(nanos)
     }
 
     /// Flushes each target once, as `end_fsync` asks.
@@ -364,19 +525,58 @@ impl Worker {
     }
 }
 
-/// An I/O that failed, for people.
-fn describe(step: &Step, error: &cairn_block::Error) -> String {
+/// What is wrong, if anything, in a word.
+///
+/// The outcome is a large value of which success writes the tag alone. Carried on as it is, it is loaded as a whole
+/// right after that, which waits until the tag has reached the cache, behind all bytes of a copy: half of the time of
+/// a 4 KiB write. Looked at here, by its tag, it costs nothing.
+#[inline]
+fn failure(done: cairn_block::Result<()>) -> Option<Box<cairn_block::Error>> {
+    match done {
+        Ok(()) => None,
+        Err(error) => Some(Box::new(error)),
+    }
+}
+
+/// Counts a failure; it ends the job unless the job goes on after such.
+#[cold]
+fn settle(
+    recorder: &mut Recorder,
+    go_on: [bool; DIRS],
+    dir: usize,
+    step: Step,
+    target: Option<&Target>,
+    error: &cairn_block::Error,
+) -> Result<(), Failed> {
+    let errno = error.errno();
+    let text = match target {
+        Some(Target::Name(name)) => name.describe(error),
+        _ => format!("{}: {error}", describe(&step)),
+    };
+    recorder.failed(dir, || (errno, text.clone()));
+    if go_on.get(dir).copied().unwrap_or(false) {
+        return Ok(());
+    }
+    Err(Failed { errno, text })
+}
+
+/// A step for people.
+fn describe(step: &Step) -> String {
     match step {
         Step::Io(io) => {
             let dir = Ddir::ALL.get(io.dir).map_or("", |d| d.word());
-            format!("{dir} of {} bytes at {}: {error}", io.len, io.offset)
+            format!("{dir} of {} bytes at {}", io.len, io.offset)
         }
-        Step::Flush(_) => format!("flush: {error}"),
+        Step::Flush(_) => "flush".to_owned(),
     }
 }
 
 #[inline]
-fn elapsed(begun: Option<Instant>) -> Option<u64> {
-    // 2^64 ns are 584 years.
-    begun.map(|t| u64::try_from(t.elapsed().as_nanos()).unwrap_or(u64::MAX))
+fn mark(watch: &Watch, timed: bool) -> Option<u64> {
+    timed.then(|| watch.mark())
+}
+
+#[inline]
+fn since(watch: &Watch, begun: Option<u64>) -> Option<u64> {
+    begun.map(|mark| watch.since(mark))
 }

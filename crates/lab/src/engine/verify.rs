@@ -8,10 +8,11 @@
 use std::collections::BTreeMap;
 
 use cairn_fio::job::{Job, VerifyKind};
+use fastrand::Rng;
 
 use super::digest;
 use super::fill::{Part, lay, parts};
-use super::generate::Io;
+use super::generate::{Io, mix};
 use crate::fio_error::FioError;
 
 /// Bytes of a header.
@@ -43,6 +44,8 @@ pub(crate) struct Plan {
     pub(crate) only: bool,
     /// Read back after writing.
     pub(crate) read_back: bool,
+    /// Keep wrong blocks, beside what they should have been.
+    pub(crate) dump: bool,
 }
 
 impl Plan {
@@ -98,7 +101,24 @@ impl Plan {
             backlog: v.backlog.filter(|n| *n > 0),
             only: v.only,
             read_back: v.do_verify,
+            dump: v.dump,
         }))
+    }
+
+    /// Where wrong blocks are kept: fills a block so that it can be made again from its place and number.
+    pub(crate) fn lay_out(&self, buf: &mut [u8], offset: u64, number: u64) {
+        if self.dump {
+            Rng::with_seed(mix(self.seed, offset, number)).fill(buf);
+        }
+    }
+
+    /// The number that the header of a block tells, if that is whole.
+    pub(crate) fn number_of(&self, block: &[u8]) -> Option<u64> {
+        let head = block.get(self.at..)?.first_chunk::<HEADER>()?;
+        let (body, sum) = head.split_last_chunk::<4>()?;
+        let number = body.get(32..40)?.first_chunk::<8>()?;
+        (self.headers && digest::header(body).to_ne_bytes() == *sum)
+            .then(|| u64::from_ne_bytes(*number))
     }
 
     /// Makes a block checkable; `number` counts the job's writes.

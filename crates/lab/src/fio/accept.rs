@@ -1,6 +1,6 @@
 //! Which options act here. What does not act is refused by its name, never dropped in silence.
 
-use cairn_fio::job::{EngineClass, Fallocate, FileServiceType, Job, SubmitMode, VerifyKind};
+use cairn_fio::job::{EngineClass, Fallocate, FileServiceType, Job, VerifyKind};
 use cairn_fio::options::Tier;
 use cairn_fio::{Given, Plan};
 
@@ -11,15 +11,27 @@ use crate::fio_error::FioError;
 const ACTS: &[&str] = &[
     "allow_file_create",
     "allrandrepeat",
+    "ba",
     "bs",
     "bs_unaligned",
     "bsrange",
     "bssplit",
+    "buffer_compress_chunk",
+    "buffer_compress_percentage",
     "buffer_pattern",
+    "bwavgtime",
     "clat_percentiles",
     "continue_on_error",
+    "cpumask",
+    "cpuload",
+    "cpuchunks",
+    "exit_on_io_done",
     "cpus_allowed",
     "cpus_allowed_policy",
+    "dedupe_global",
+    "dedupe_mode",
+    "dedupe_percentage",
+    "dedupe_working_set_percentage",
     "description",
     "directory",
     "disable_bw_measurement",
@@ -29,21 +41,37 @@ const ACTS: &[&str] = &[
     "disk_util",
     "do_verify",
     "end_fsync",
+    "exit_what",
+    "exitall",
+    "exitall_on_error",
     "fallocate",
     "fdatasync",
     "file_service_type",
     "filename",
     "filename_format",
     "filesize",
+    "flow",
+    "flow_id",
+    "flow_sleep",
     "fsync",
     "fsync_on_close",
     "group_reporting",
     "gtod_reduce",
     "io_size",
+    "io_submit_mode",
     "iodepth",
+    "iodepth_batch",
+    "iodepth_batch_complete_min",
+    "iodepth_low",
     "ioengine",
+    "iopsavgtime",
     "kb_base",
     "lat_percentiles",
+    "latency_percentile",
+    "latency_run",
+    "latency_target",
+    "latency_window",
+    "log_alternate_epoch",
     "log_avg_msec",
     "log_hist_coarseness",
     "log_hist_msec",
@@ -52,6 +80,7 @@ const ACTS: &[&str] = &[
     "log_prio",
     "log_unix_epoch",
     "loops",
+    "max_latency",
     "name",
     "new_group",
     "norandommap",
@@ -63,6 +92,7 @@ const ACTS: &[&str] = &[
     "offset_increment",
     "overwrite",
     "per_job_logs",
+    "percentage_random",
     "percentile_list",
     "ramp_time",
     "random_distribution",
@@ -70,6 +100,7 @@ const ACTS: &[&str] = &[
     "randseed",
     "rate",
     "rate_cycle",
+    "rate_ignore_thinktime",
     "rate_iops",
     "rate_iops_min",
     "rate_min",
@@ -88,13 +119,18 @@ const ACTS: &[&str] = &[
     "rwmixread",
     "rwmixwrite",
     "scramble_buffers",
+    "serialize_overlap",
     "significant_figures",
     "size",
     "slat_percentiles",
     "startdelay",
     "stats",
+    "steadystate",
+    "steadystate_duration",
+    "steadystate_ramp_time",
     "stonewall",
     "sync",
+    "sync_file_range",
     "thinktime",
     "thinktime_blocks",
     "thinktime_blocks_type",
@@ -104,15 +140,19 @@ const ACTS: &[&str] = &[
     "time_based",
     "unified_rw_reporting",
     "unit_base",
+    "uri",
     "verify",
     "verify_backlog",
+    "verify_dump",
     "verify_fatal",
     "verify_interval",
     "verify_offset",
     "verify_only",
     "verify_pattern",
+    "wait_for",
     "write_bw_log",
     "write_hist_log",
+    "write_iolog",
     "write_iops_log",
     "write_lat_log",
     "zero_buffers",
@@ -129,22 +169,19 @@ const MOOT: &[(&str, &str)] = &[
         "buffered",
         "there is no page cache: buffered I/O goes straight to the stack",
     ),
+    ("cpumode", "the CPU is kept busy by looking at the clock"),
     ("direct", ""),
     ("invalidate", "there is no page cache"),
-    ("iodepth_batch", "the queue completes inline"),
-    ("iodepth_batch_complete_max", "the queue completes inline"),
-    ("iodepth_batch_complete_min", "the queue completes inline"),
-    ("iodepth_low", "the queue completes inline"),
+    (
+        "iodepth_batch_complete_max",
+        "as many come out at a time as are done",
+    ),
     ("mem", "buffers come from the allocator"),
     ("openfiles", "a file of a stack costs no descriptor"),
     ("pre_read", "there is no page cache"),
     (
         "random_generator",
         "one generator serves all; a random map is a permutation",
-    ),
-    (
-        "serialize_overlap",
-        "I/Os of one job do not overlap in time when the queue completes inline",
     ),
     ("read_iolog_chunked", "the log is read as a whole"),
     ("softrandommap", "a random map takes no memory"),
@@ -188,12 +225,21 @@ pub(crate) fn accept(plan: &Plan, job: &Job, note: &mut dyn FnMut(String)) -> Re
     values(job)
 }
 
+/// Options of a job that act on a queue, and on no call that is the whole I/O.
+pub(crate) fn of_a_queue(plan: &Plan, job: &Job) -> Vec<&'static str> {
+    const OF_A_QUEUE: &[&str] = &[
+        "iodepth_batch",
+        "iodepth_batch_complete_min",
+        "iodepth_low",
+        "serialize_overlap",
+    ];
+    let given = [Tier::Must, Tier::Next].map(|tier| plan.changing(job, tier));
+    let names = given.iter().flatten().map(|(given, _)| given.name);
+    names.filter(|name| OF_A_QUEUE.contains(name)).collect()
+}
+
 fn not_yet(job: &Job, given: &Given) -> FioError {
     let why = match given.name {
-        "rate_ignore_thinktime" => "does not act; a pause is made up for, as it is by default",
-        "verify_dump" => {
-            "does not act: what was expected is known by its digest only; leave it out"
-        }
         "verify_state_load" => "does not act: a job knows only what it wrote itself; leave it out",
         _ => "does not act yet; leave it out if the rest of the job is meaningful without it",
     };
@@ -204,20 +250,19 @@ fn not_yet(job: &Job, given: &Given) -> FioError {
 fn values(job: &Job) -> Result<(), FioError> {
     let refuse = |option: &str, why: &str| Err(FioError::option(&job.name, option, why));
     match job.queue.ioengine.class() {
-        EngineClass::Queue | EngineClass::Call | EngineClass::Mapped | EngineClass::Null => {}
-        EngineClass::Cpu => {
+        EngineClass::Nbd if job.engine.uri.is_none() => {
             return refuse(
-                "ioengine",
-                "cpuio does no I/O; take null for the cost of the engine",
+                "uri",
+                "is missing: the address of the export, for example nbd://localhost/",
             );
         }
         EngineClass::Metadata => names(job)?,
-        EngineClass::Nbd => {
-            return refuse(
-                "ioengine",
-                "an NBD export is a stack here: take libaio with --stack 'nbd(URI)'",
-            );
-        }
+        EngineClass::Queue
+        | EngineClass::Call
+        | EngineClass::Mapped
+        | EngineClass::Null
+        | EngineClass::Cpu
+        | EngineClass::Nbd => {}
         EngineClass::Outside => {
             return refuse(
                 "ioengine",
@@ -231,8 +276,8 @@ fn values(job: &Job) -> Result<(), FioError> {
             "a trace says nothing of what was written; leave it out",
         );
     }
-    if job.queue.submit_mode == SubmitMode::Offload {
-        return refuse("io_submit_mode", "only `inline` acts");
+    if job.replay.write_iolog.is_some() && !job.replay.read_iolog.is_empty() {
+        return refuse("write_iolog", "the I/Os come from a log already");
     }
     if !matches!(
         job.files.service.kind,
@@ -241,12 +286,6 @@ fn values(job: &Job) -> Result<(), FioError> {
         return refuse(
             "file_service_type",
             "random, roundrobin and sequential act; the drawn kinds do not yet",
-        );
-    }
-    if job.durability.fsync > 0 && job.durability.fdatasync > 0 {
-        return refuse(
-            "fdatasync",
-            "give either fsync or fdatasync; both are one flush here",
         );
     }
     if !job.files.allow_file_create {
@@ -293,13 +332,10 @@ mod tests {
     #[test]
     fn what_does_not_act_is_refused_by_name() {
         for (text, option) in [
-            ("verify=md5\nverify_dump=1", "verify_dump"),
-            ("rate_ignore_thinktime=1", "rate_ignore_thinktime"),
+            ("verify=md5\nverify_state_load=1", "verify_state_load"),
             ("ioengine=dircreate", "ioengine"),
             ("ioengine=filestat\nverify=md5", "verify"),
-            ("flow=3", "flow"),
-            ("fsync=1\nfdatasync=2", "fdatasync"),
-            ("io_submit_mode=offload", "io_submit_mode"),
+            ("fill_device=1", "fill_device"),
         ] {
             let (result, _) = check(text);
             let message = result.unwrap_err().to_string();
@@ -312,7 +348,7 @@ mod tests {
 
     #[test]
     fn what_holds_anyway_is_noted() {
-        let (result, notes) = check("iodepth_low=4\nserialize_overlap=1\ndirect=1\niodepth=8");
+        let (result, notes) = check("openfiles=4\ninvalidate=0\ndirect=1\niodepth=8");
         result.unwrap();
         assert_eq!(notes.len(), 2, "{notes:?}");
         assert!(notes[0].contains("no effect") && notes[1].contains("no effect"));

@@ -1,19 +1,24 @@
 //! From a plan to clones that are ready to run.
 
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use cairn_block::Stack;
 use cairn_fio::Plan;
 use cairn_fio::job::{
-    Amount, CpusPolicy, Ddir, EngineClass, ErrorMask, Fallocate, FileServiceType, Job, RwMode,
+    Amount, CpusPolicy, Ddir, EngineClass, ErrorMask, FileServiceType, Job, RwMode, SubmitMode,
     SyncIo, VerifyKind,
 };
 use cairn_fio::plan::JobClone;
 
-use super::ground::{Held, Need, On};
-use crate::engine::clock::Clock;
+use super::needs::CloneNeeds;
+use crate::engine::burn::Burn;
+use crate::engine::clock::{Clock, Watch};
+use crate::engine::extras::{Extras, IoLog};
 use crate::engine::fill::{Fill, Filler};
+use crate::engine::flow::{Flow, Member};
+use crate::engine::gate::Gate;
 use crate::engine::generate::{Generator, Params, Region, Service, mix};
 use crate::engine::logger::Logger;
 use crate::engine::pace::{Schedule, Think};
@@ -21,7 +26,6 @@ use crate::engine::replay::{Replayer, Trace};
 use crate::engine::run::{Sequence, Source, Steps, Verifier, Worker};
 use crate::engine::target::Target;
 use crate::engine::verify::{self, Written};
-use crate::file::Fresh;
 use crate::fio_error::FioError;
 use crate::operations::Operations;
 use crate::recorder::{Cell, DIRS, Epoch, RESPONSES, Recorder, SYNC};
@@ -29,226 +33,8 @@ use crate::recorder::{Cell, DIRS, Epoch, RESPONSES, Recorder, SYNC};
 /// Most threads a run may have.
 const MAX_THREADS: usize = 4096;
 
-/// Largest block a job may use: a buffer of this size is held by each worker.
-const MAX_BLOCK: u64 = 1 << 30;
-
 /// fio's seed where none is given.
-const DEFAULT_SEED: u64 = 0x89;
-
-/// One thread of the run before its files exist.
-#[derive(Debug, Clone)]
-pub(crate) struct CloneNeeds {
-    pub(crate) clone: JobClone,
-    /// Paths with the region of each that is worked on.
-    pub(crate) files: Vec<(String, Region)>,
-    /// What it replays instead of drawing its I/Os.
-    pub(crate) trace: Option<Arc<Trace>>,
-}
-
-/// Where a path lives when nobody said: fio's device engines and paths below /dev are devices.
-pub(crate) fn default_on(job: &Job, path: &str) -> On {
-    if path.starts_with("/dev/") || job.queue.ioengine.is_device_engine() {
-        On::Device
-    } else {
-        On::File
-    }
-}
-
-/// The files and regions of every clone. `len` gives the length of the device a path will be a window
-/// of, if that is known.
-///
-/// # Errors
-/// Sizes that cannot be.
-pub(crate) fn needs(
-    plan: &Plan,
-    len: impl Fn(&str) -> Option<u64>,
-) -> Result<Vec<CloneNeeds>, FioError> {
-    let mut all = Vec::new();
-    for clone in plan.clones() {
-        let Some(job) = plan.jobs.get(clone.job) else {
-            continue;
-        };
-        let trace = Trace::of(job)?;
-        let files = match &trace {
-            Some(trace) => {
-                let files = trace.files.iter();
-                let whole = files.map(|(path, len)| {
-                    (
-                        path.clone(),
-                        Region {
-                            start: 0,
-                            len: *len,
-                        },
-                    )
-                });
-                whole.collect()
-            }
-            None => files_of(job, clone.sub, &len)?,
-        };
-        all.push(CloneNeeds {
-            clone,
-            files,
-            trace,
-        });
-    }
-    if all.is_empty() {
-        return Err(FioError::NoJobs);
-    }
-    Ok(all)
-}
-
-fn files_of(
-    job: &Job,
-    sub: u32,
-    len: &impl Fn(&str) -> Option<u64>,
-) -> Result<Vec<(String, Region)>, FioError> {
-    let count = job.files.count();
-    let unit = job.min_block().max(1);
-    if job.max_block() > MAX_BLOCK {
-        return Err(FioError::option(
-            &job.name,
-            "bs",
-            format!(
-                "{} is above the largest block, {MAX_BLOCK}",
-                job.max_block()
-            ),
-        ));
-    }
-    let mut sizes = fastrand::Rng::with_seed(mix(DEFAULT_SEED, u64::from(sub), 1));
-    (0..count)
-        .map(|index| {
-            let path = job.files.path(&job.name, sub, index);
-            let filesize = (job.files.filesize).map(|(lo, hi)| match lo.cmp(&hi) {
-                std::cmp::Ordering::Less => sizes.u64(lo..=hi),
-                _ => lo,
-            });
-            let own = match job.extent.size {
-                Some(Amount::Bytes(n)) => Some(n / u64::from(count)),
-                _ => None,
-            };
-            // What shares are of: the file as it was asked for, else the device, else the part that is
-            // worked on.
-            let whole = filesize.or_else(|| len(&path)).or(own);
-            let percent_of = |amount: Amount, option: &str| match (amount, whole) {
-                (Amount::Bytes(n), _) => Ok(n),
-                (share, Some(whole)) => Ok(share.of(whole)),
-                (_, None) => Err(FioError::option(
-                    &job.name,
-                    option,
-                    "a share needs a device of known size: give bytes, or a stack with --stack",
-                )),
-            };
-            let base = match job.extent.offset {
-                Some(offset) => percent_of(offset, "offset")?,
-                None => 0,
-            };
-            let step = match job.extent.offset_increment {
-                Some(step) => percent_of(step, "offset_increment")?,
-                None => 0,
-            };
-            let align = match job.extent.offset_align {
-                0 => unit,
-                n => n,
-            };
-            let start = step.saturating_mul(u64::from(sub)).saturating_add(base);
-            let start = start - start % align;
-            let size = match (filesize, job.extent.size, whole) {
-                // `size` in bytes is how much is done of such a file, a share is how much of it is used.
-                (Some(whole), Some(Amount::Percent(p)), _) => Amount::Percent(p)
-                    .of(whole)
-                    .min(whole.saturating_sub(start)),
-                (Some(whole), _, _) | (None, None, Some(whole)) => whole.saturating_sub(start),
-                (None, Some(size), _) => percent_of(size, "size")? / u64::from(count),
-                (None, None, None) => {
-                    return Err(FioError::option(
-                        &job.name,
-                        "size",
-                        "is missing, and there is no device of known size to take it from",
-                    ));
-                }
-            };
-            let size = size - size % unit;
-            if size == 0 {
-                return Err(FioError::job(
-                    &job.name,
-                    format!("{path}: its share of the size is below one block of {unit} bytes"),
-                ));
-            }
-            if start.checked_add(size).is_none() {
-                return Err(FioError::option(
-                    &job.name,
-                    "offset",
-                    "offset and size pass 2^64",
-                ));
-            }
-            Ok((path, Region { start, len: size }))
-        })
-        .collect()
-}
-
-/// What all clones together ask of each path, in the order of first use.
-pub(crate) fn merge(plan: &Plan, clones: &[CloneNeeds], on: Option<On>) -> Vec<Need> {
-    let mut needs: Vec<Need> = Vec::new();
-    for clone in clones {
-        let Some(job) = plan.jobs.get(clone.clone.job) else {
-            continue;
-        };
-        let reads = match &clone.trace {
-            Some(trace) => trace.used.first().copied().unwrap_or(false),
-            None => job.access.rw.has(Ddir::Read),
-        };
-        let read = reads || job.files.overwrite;
-        let names = job.queue.ioengine.class() == EngineClass::Metadata;
-        let held = match (names, job.files.create_on_open) {
-            (true, true) => Held::Absent,
-            (true, false) => Held::Closed,
-            (false, _) => Held::Open,
-        };
-        for (path, region) in &clone.files {
-            let bytes = match held {
-                Held::Absent => 0,
-                _ => region.start.saturating_add(region.len),
-            };
-            match needs.iter_mut().find(|n| n.path == *path) {
-                Some(need) => {
-                    need.bytes = need.bytes.max(bytes);
-                    need.held = need.held.max(held);
-                    need.names |= names;
-                    if read {
-                        need.fresh = Fresh::Written;
-                    }
-                }
-                None => needs.push(Need {
-                    path: path.clone(),
-                    on: on.unwrap_or_else(|| default_on(job, path)),
-                    bytes,
-                    fresh: if read {
-                        Fresh::Written
-                    } else {
-                        fresh(plan, job)
-                    },
-                    held,
-                    names,
-                }),
-            }
-        }
-    }
-    needs
-}
-
-/// A file is laid out, that is written once from end to end, unless the job says how it is to be
-/// allocated.
-fn fresh(plan: &Plan, job: &Job) -> Fresh {
-    let said = plan
-        .effective(job)
-        .iter()
-        .any(|(g, _)| g.name == "fallocate");
-    match (said, job.files.fallocate) {
-        (false, _) => Fresh::Written,
-        (true, Fallocate::None) => Fresh::Hole,
-        (true, _) => Fresh::Unwritten,
-    }
-}
+pub(crate) const DEFAULT_SEED: u64 = 0x89;
 
 /// How the clones of a run are made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -269,7 +55,10 @@ pub(crate) struct CloneSpec {
     targets: Arc<[Target]>,
     fill: Fill,
     buf_len: usize,
-    flush_every: u32,
+    flush_every: [u32; 3],
+    /// Paths of its files, by region.
+    names: Arc<[String]>,
+    flow: Option<Arc<Member>>,
     durable: bool,
     clock: bool,
     go_on: [bool; DIRS],
@@ -308,6 +97,7 @@ pub(crate) fn specs(
 ) -> Result<Vec<CloneSpec>, FioError> {
     let mut specs = Vec::with_capacity(clones.len());
     let mut threads = 0;
+    let mut flows: HashMap<u32, Arc<Flow>> = HashMap::new();
     for CloneNeeds {
         clone,
         files,
@@ -321,6 +111,7 @@ pub(crate) fn specs(
         let mut regions = Vec::new();
         let mut slow = false;
         let mut grounds = Vec::new();
+        let names = files.iter().map(|(path, _)| path.clone()).collect();
         for (path, region) in files {
             let found = if job.queue.ioengine.class() == EngineClass::Null {
                 Some(Found {
@@ -341,7 +132,8 @@ pub(crate) fn specs(
             regions.push(region);
         }
         let depth = usize::try_from(job.queue.effective_depth()).unwrap_or(usize::MAX);
-        let lanes = if slow { depth } else { 1 };
+        let offload = job.queue.submit_mode == SubmitMode::Offload;
+        let lanes = if slow || offload { depth } else { 1 };
         threads += lanes.min(MAX_THREADS + 1);
         if threads > MAX_THREADS {
             return Err(FioError::job(
@@ -351,6 +143,12 @@ pub(crate) fn specs(
         }
         let mut spec = spec(job, clone, making, targets, regions, lanes)?;
         spec.grounds = grounds;
+        spec.names = names;
+        let control = &job.control;
+        spec.flow = (control.flow > 0).then(|| {
+            let flow = Arc::clone(flows.entry(control.flow_id).or_default());
+            Arc::new(Member::new(flow, control.flow, control.flow_sleep))
+        });
         if let Some(trace) = trace {
             spec.replay(trace);
         }
@@ -367,11 +165,6 @@ fn spec(
     regions: Vec<Region>,
     lanes: usize,
 ) -> Result<CloneSpec, FioError> {
-    let fill = Fill::new(&job.buffers).map_err(|(path, source)| FioError::HostFile {
-        job: job.name.clone(),
-        path,
-        source,
-    })?;
     let area: u64 = regions.iter().map(|r| r.len).sum();
     let time_based = job.control.time_based && job.control.runtime > Duration::ZERO;
     let once = match job.extent.io_size {
@@ -390,6 +183,11 @@ fn spec(
         fastrand::u64(..)
     };
     let seed = mix(seed, u64::from(clone.thread), making.seed);
+    let fill = Fill::new(job, seed).map_err(|(path, source)| FioError::HostFile {
+        job: job.name.clone(),
+        path,
+        source,
+    })?;
     let every = |default: u64| match job.files.service.parameter {
         #[expect(
             clippy::cast_possible_truncation,
@@ -423,8 +221,8 @@ fn spec(
         for (slot, dir) in used.iter_mut().zip(Ddir::ALL) {
             *slot |= rw.has(dir);
         }
-        let flush_every = job.durability.fsync.max(job.durability.fdatasync);
-        let flushes = flush_every > 0 || job.durability.end_fsync || job.durability.fsync_on_close;
+        let flushes =
+            flushes(job) != [0; 3] || job.durability.end_fsync || job.durability.fsync_on_close;
         if let Some(slot) = used.get_mut(SYNC) {
             *slot = flushes;
         }
@@ -445,7 +243,9 @@ fn spec(
         targets: targets.into(),
         fill,
         buf_len: usize::try_from(job.max_block()).unwrap_or(usize::MAX),
-        flush_every: job.durability.fsync.max(job.durability.fdatasync),
+        flush_every: flushes(job),
+        names: Arc::default(),
+        flow: None,
         durable: job.durability.sync != SyncIo::None,
         clock,
         go_on: go_on(job.control.continue_on_error),
@@ -461,6 +261,19 @@ fn spec(
     })
 }
 
+/// A flush after each of these many writes; data and metadata are one flush here.
+fn flushes(job: &Job) -> [u32; 3] {
+    let d = &job.durability;
+    [d.fsync, d.fdatasync, d.sync_file_range.every]
+}
+
+/// Fresh workers of a clone, and what they share with who watches them.
+pub(crate) struct Made {
+    pub(crate) workers: Vec<(Worker, Arc<Cell>)>,
+    pub(crate) gate: Option<Arc<Gate>>,
+    pub(crate) iolog: Option<Arc<IoLog>>,
+}
+
 fn go_on(mask: ErrorMask) -> [bool; DIRS] {
     match mask {
         ErrorMask::None | ErrorMask::Verify => [false; DIRS],
@@ -472,11 +285,8 @@ fn go_on(mask: ErrorMask) -> [bool; DIRS] {
 
 impl CloneSpec {
     /// Workers with their cells; the first of them ends the job with its last flush.
-    pub(crate) fn workers(
-        &self,
-        epoch: &Arc<Epoch>,
-        operations: &Arc<Operations>,
-    ) -> Vec<(Worker, Arc<Cell>)> {
+    pub(crate) fn workers(&self, epoch: &Arc<Epoch>, operations: &Arc<Operations>) -> Made {
+        let extras = self.extras();
         let seed = self.params.seed;
         let sequence = || {
             let steps = match &self.trace {
@@ -501,7 +311,7 @@ impl CloneSpec {
                 .map(|_| Source::Shared(Arc::clone(&shared)))
                 .collect()
         };
-        sources
+        let workers = sources
             .drain(..)
             .enumerate()
             .map(|(lane, source)| {
@@ -514,6 +324,9 @@ impl CloneSpec {
                     filler: Filler::new(self.buf_len, self.fill.clone(), seed),
                     recorder,
                     clock: Clock::new(self.clock, self.sample, seed),
+                    watch: Watch::get(),
+                    burn: (self.job.queue.ioengine.class() == EngineClass::Cpu)
+                        .then(|| Burn::new(&self.job.engine.cpu)),
                     durable: self.durable,
                     go_on: self.go_on,
                     think: Think::new(&self.job),
@@ -527,14 +340,35 @@ impl CloneSpec {
                                 self.job.control.continue_on_error,
                                 ErrorMask::Verify | ErrorMask::All
                             ),
+                            names: Arc::clone(&self.names),
+                            dumps: Vec::new(),
                             wrong: 0,
                             first: None,
                         })
                     }),
+                    extras: (!extras.is_empty()).then(|| Box::new(extras.clone())),
                 };
                 (worker, cell)
             })
-            .collect()
+            .collect();
+        Made {
+            workers,
+            gate: extras.gate,
+            iolog: extras.log,
+        }
+    }
+
+    /// What only few jobs ask for.
+    fn extras(&self) -> Extras {
+        let longest = self.job.pace.latency.max;
+        let log = self.job.replay.write_iolog.as_deref();
+        Extras {
+            gate: Gate::new(&self.job, self.lanes).map(Arc::new),
+            flow: self.flow.clone(),
+            longest: (!longest.is_zero())
+                .then(|| u64::try_from(longest.as_nanos()).unwrap_or(u64::MAX)),
+            log: log.map(|name| Arc::new(IoLog::new(name, self.names.to_vec()))),
+        }
     }
 
     /// Takes its I/Os from a trace.
@@ -563,6 +397,13 @@ impl CloneSpec {
                 control.cpus_allowed.get(at).copied().into_iter().collect()
             }
         }
+    }
+
+    /// Length of a sample of bandwidth and IOPS, both of which are taken at once: the shorter of the two.
+    pub(crate) fn sample(&self) -> Duration {
+        let report = &self.job.report;
+        let shorter = report.bwavgtime.min(report.iopsavgtime);
+        shorter.max(Duration::from_millis(1))
     }
 
     pub(crate) fn lanes(&self) -> usize {

@@ -13,6 +13,7 @@ use super::track::End;
 use super::usage;
 use crate::engine::run::{Failed, Stop, Worker};
 use crate::load;
+use crate::pin;
 
 /// Errno of a panic in a worker (EIO).
 const EIO: i32 = 5;
@@ -50,7 +51,7 @@ impl LaneThread {
             tell,
         } = self;
         wait(delay, &stop);
-        let pinned = pin(&cpus);
+        let pinned = pin::to(&cpus).map_err(|e| format!("cpus_allowed: {e}"));
         let before = usage::this_thread();
         worker.recorder.begin();
         if let Some(logger) = &mut worker.logger {
@@ -76,13 +77,14 @@ impl LaneThread {
         let failed = match ended {
             _ if pinned.is_err() => pinned.err().map(|e| (EINVAL, e)),
             Ok(Ok(())) => worker.verify.as_ref().and_then(|v| v.verdict()),
-            Ok(Err(failed)) => Some((failed.error.errno(), failed.text)),
+            Ok(Err(failed)) => Some((failed.errno, failed.text)),
             Err(panic) => Some((EIO, format!("a worker panicked: {}", load::said(&*panic)))),
         };
         let (logs, lines_lost) = worker
             .logger
             .take()
             .map_or((Vec::new(), 0), |logger| logger.finish());
+        let dumps = worker.verify.take().map_or(Vec::new(), |v| v.dumps);
         // Hands over what was recorded.
         drop(worker);
         let used: CpuUsage = usage::since(usage::this_thread(), before);
@@ -93,6 +95,7 @@ impl LaneThread {
             failed,
             logs,
             lines_lost,
+            dumps,
         };
         let _ = tell.send(Message::Ended(index, end));
     }
@@ -100,23 +103,6 @@ impl LaneThread {
 
 /// Errno of a CPU that is not there.
 const EINVAL: i32 = 22;
-
-/// Keeps this thread on some CPUs.
-fn pin(cpus: &[u32]) -> Result<(), String> {
-    if cpus.is_empty() {
-        return Ok(());
-    }
-    let mut set = rustix::thread::CpuSet::new();
-    for cpu in cpus {
-        let index = usize::try_from(*cpu).unwrap_or(usize::MAX);
-        if index >= rustix::thread::CpuSet::MAX_CPU {
-            return Err(format!("cpus_allowed: there is no CPU {cpu}"));
-        }
-        set.set(index);
-    }
-    rustix::thread::sched_setaffinity(None, &set)
-        .map_err(|e| format!("cpus_allowed: none of the CPUs {cpus:?} can be used: {e}"))
-}
 
 /// The start delay, in steps short enough to be broken off.
 fn wait(delay: Duration, stop: &Stop) {

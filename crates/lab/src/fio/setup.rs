@@ -7,8 +7,9 @@ use cairn_extents::{Config, ExtentCache};
 use cairn_fio::Plan;
 use cairn_fio::job::EngineClass;
 
-use super::clones::{self, CloneNeeds, CloneSpec, Found, Making};
+use super::clones::{self, CloneSpec, Found, Making};
 use super::ground::{Ground, Held, Need, On};
+use super::needs::{self, CloneNeeds};
 use crate::file::Fresh;
 use crate::fio_error::FioError;
 use crate::registry::Registry;
@@ -62,9 +63,9 @@ pub(crate) fn setup(
         Some(index) => grounds.get(index).map(Ground::len),
         None => given.as_ref().map(Ground::len),
     };
-    let clones = clones::needs(plan, length)?;
+    let clones = needs::needs(plan, length)?;
     let mut by_ground: Vec<Vec<Need>> = vec![Vec::new(); default + 1];
-    for need in clones::merge(plan, &touching(plan, &clones), choice.on) {
+    for need in needs::merge(plan, &touching(plan, &clones), choice.on) {
         let index = maps.find(&need.path).unwrap_or(default);
         if let Some(list) = by_ground.get_mut(index) {
             list.push(need);

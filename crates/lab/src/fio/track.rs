@@ -5,15 +5,16 @@ use std::time::{Duration, Instant};
 
 use cairn_fio::Job;
 use cairn_fio::job::{Ddir, EngineClass, ErrorMask};
-use cairn_fio::output::{
-    CpuUsage, DepthCounts, Histogram, JobResult, Json, Latency, LatencyBuckets, Stats,
-};
+use cairn_fio::output::{CpuUsage, JobResult, Json, LatencyBuckets, Stats};
 
 use super::clones::CloneSpec;
+use super::figures::{all_at, batches, put, rebin};
 use super::rate::{self, Times};
 use super::usage;
+use crate::engine::extras::IoLog;
+use crate::engine::gate::{Found, Gate, Search};
 use crate::engine::logger::Written;
-use crate::engine::run::Stop;
+use crate::engine::run::{Dump, Stop};
 use crate::latency::{self, Hist, new_hist};
 use crate::operations::{Counts, Operations};
 use crate::recorder::{Cell, DIRS, Epoch, KEPT, RESPONSES, SYNC};
@@ -21,8 +22,8 @@ use crate::recorder::{Cell, DIRS, Epoch, KEPT, RESPONSES, SYNC};
 /// Errno of a job that was too slow.
 const EIO: i32 = 5;
 
-/// Length of a sample of bandwidth and IOPS.
-pub(crate) const SAMPLE: Duration = Duration::from_millis(500);
+/// Errno of a job whose I/Os take too long.
+const ETIMEDOUT: i32 = 110;
 
 /// Where a clone is in its life.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -68,6 +69,11 @@ pub(crate) struct Track {
     hists: [Option<Box<Hist>>; KEPT],
     pub(crate) logs: Vec<Written>,
     pub(crate) lines_lost: u64,
+    /// Blocks that were not what they should be.
+    pub(crate) dumps: Vec<Dump>,
+    pub(crate) gate: Option<Arc<Gate>>,
+    pub(crate) iolog: Option<Arc<IoLog>>,
+    search: Option<Searching>,
     /// Bytes and I/Os at the last look at the least rates, and when that was.
     floor: Option<(Instant, [Counts; 3])>,
     /// Longest time that one of its threads was measured.
@@ -82,6 +88,15 @@ pub(crate) struct Track {
     pub(crate) failure: Option<String>,
 }
 
+/// The search for a depth that keeps a latency.
+struct Searching {
+    search: Search,
+    /// When its window ends.
+    at: Option<Instant>,
+    /// The depth was found, and is measured for one window more.
+    found: bool,
+}
+
 /// How a thread ended.
 pub(crate) struct End {
     pub(crate) at: Instant,
@@ -92,6 +107,8 @@ pub(crate) struct End {
     pub(crate) logs: Vec<Written>,
     /// Lines that there was no room for.
     pub(crate) lines_lost: u64,
+    /// Blocks that were not what they should be.
+    pub(crate) dumps: Vec<Dump>,
 }
 
 impl Track {
@@ -118,6 +135,10 @@ impl Track {
             hists: [const { None }; KEPT],
             logs: Vec::new(),
             lines_lost: 0,
+            dumps: Vec::new(),
+            gate: None,
+            iolog: None,
+            search: None,
             floor: None,
             runtime: Duration::ZERO,
             tids: Vec::new(),
@@ -135,6 +156,11 @@ impl Track {
             return;
         }
         self.began = Some(at);
+        self.search = Search::new(job, self.spec.lanes()).map(|search| Searching {
+            search,
+            at: None,
+            found: false,
+        });
         let ramp = job.control.ramp_time;
         self.ramp = ramp;
         self.limit = Some(job.control.runtime).filter(|limit| !limit.is_zero());
@@ -151,7 +177,7 @@ impl Track {
     fn begin_samples(&mut self, at: Instant) {
         self.sampled_at = at;
         self.sampled = [Counts::default(); 3];
-        self.sample_at = Some(at + SAMPLE);
+        self.sample_at = Some(at + self.spec.sample());
     }
 
     /// Does what is due, and says when the next thing is.
@@ -161,7 +187,9 @@ impl Track {
             self.measure_at = None;
             // What is measured lasts as long as was asked for, however late this came.
             self.deadline = self.limit.map(|limit| now + limit);
-            self.epoch.reset();
+            if self.search.is_none() {
+                self.epoch.reset();
+            }
             self.used_before = self
                 .tids
                 .iter()
@@ -171,7 +199,10 @@ impl Track {
         }
         if self.state == State::Running && self.sample_at.is_some_and(|at| now >= at) {
             self.sample(now);
-            self.sample_at = Some(now + SAMPLE);
+            self.sample_at = Some(now + self.spec.sample());
+        }
+        if self.state == State::Running {
+            self.search(now);
         }
         if let Some(job) =
             job.filter(|job| self.state == State::Running && rate::has_floor(&job.pace))
@@ -186,8 +217,56 @@ impl Track {
         }
         match self.state {
             State::Ramping => [self.measure_at, self.deadline].into_iter().flatten().min(),
-            State::Running => [self.sample_at, self.deadline].into_iter().flatten().min(),
+            State::Running => {
+                let window = self.search.as_ref().and_then(|s| s.at);
+                let all = [self.sample_at, self.deadline, window];
+                all.into_iter().flatten().min()
+            }
             _ => None,
+        }
+    }
+
+    /// Tries the next depth when the window of the one before is over.
+    fn search(&mut self, now: Instant) {
+        let (Some(Searching { search, at, found }), Some(gate)) = (&mut self.search, &self.gate)
+        else {
+            return;
+        };
+        match at {
+            None => {
+                gate.take_window();
+                *at = Some(now + search.window());
+                return;
+            }
+            Some(at) if now < *at => return,
+            Some(at) => *at = now + search.window(),
+        }
+        if *found {
+            // One that goes on is looked at no more until it ends.
+            if !search.goes_on() {
+                self.stop.now();
+                self.state = State::Stopping;
+            }
+            return;
+        }
+        let (timed, over) = gate.take_window();
+        match search.judge(timed, over) {
+            Found::Try(depth) => gate.set_limit(depth),
+            Found::Depth(depth) => {
+                // What is reported is the depth that was found, and nothing of those that were tried.
+                gate.set_limit(depth);
+                *found = true;
+                self.epoch.reset();
+                self.begin_samples(now);
+            }
+            Found::Nothing => {
+                self.error = ETIMEDOUT;
+                self.failure = Some(format!(
+                    "latency_target: {over} of {timed} I/Os took longer at a depth of 1"
+                ));
+                self.stop.now();
+                self.state = State::Stopping;
+            }
         }
     }
 
@@ -269,6 +348,7 @@ impl Track {
         self.used = plus(self.used, end.used);
         self.logs.extend(end.logs);
         self.lines_lost += end.lines_lost;
+        self.dumps.extend(end.dumps);
         if let Some((errno, what)) = end.failed {
             self.stop.now();
             if self.failure.is_none() {
@@ -423,9 +503,18 @@ impl Track {
             let first = self.first_error().map_or(self.error, |(errno, _)| errno);
             result.errors = Some((failed, first));
         }
-        result.depth = all_at(issued, self.spec.lanes());
-        result.submit = batches(issued);
-        result.complete = batches(issued);
+        let depth = match &self.search {
+            Some(searching) => searching.search.depth(),
+            None => self.spec.lanes(),
+        };
+        if self.search.is_some() {
+            result.latency_depth.depth = u32::try_from(depth).unwrap_or(u32::MAX);
+        }
+        result.depth = all_at(issued, depth);
+        (result.submit, result.complete) = match &self.gate {
+            Some(gate) => gate.batches(),
+            None => (batches(issued), batches(issued)),
+        };
         let rated: Vec<(String, Json)> = (0..RESPONSES)
             .filter_map(|dir| self.times(dir))
             .map(|times| (times.dir.word().to_owned(), times.json()))
@@ -474,78 +563,4 @@ fn plus(a: CpuUsage, b: CpuUsage) -> CpuUsage {
 
 fn millis(time: Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
-}
-
-/// Fills in statistics, and the distribution where it is kept.
-fn put(to: &mut Latency, hist: &Hist) {
-    let n = hist.len();
-    // The deviation of the sample, where the histogram gives that of the population.
-    let stddev = if n > 1 {
-        hist.stdev() * (n as f64 / (n - 1) as f64).sqrt()
-    } else {
-        0.0
-    };
-    to.stats = Stats::from_parts(n, hist.min(), hist.max(), hist.mean(), stddev);
-    if to.histogram.is_some() {
-        to.histogram = Some(rebin(hist));
-    }
-}
-
-/// The same samples in fio's buckets. Each of ours lies inside one of fio's, so this is exact.
-fn rebin(hist: &Hist) -> Histogram {
-    let mut binned = Histogram::new();
-    for step in hist.iter_recorded() {
-        binned.record_many(step.value_iterated_to(), step.count_at_value());
-    }
-    binned
-}
-
-/// Every I/O found the queue this deep: one with inline completion, else as many as there are lanes.
-fn all_at(issued: u64, lanes: usize) -> DepthCounts {
-    let mut one = DepthCounts::default();
-    one.record_depth(u32::try_from(lanes).unwrap_or(u32::MAX));
-    times(one, issued)
-}
-
-/// Every I/O was submitted and reaped alone.
-fn batches(issued: u64) -> DepthCounts {
-    let mut one = DepthCounts::default();
-    one.record_batch(1);
-    times(one, issued)
-}
-
-fn times(one: DepthCounts, n: u64) -> DepthCounts {
-    DepthCounts {
-        counts: one.counts.map(|c| c * n),
-        total: n,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn rebinned_percentiles_equal_those_of_the_values_themselves() {
-        let mut rng = fastrand::Rng::with_seed(5);
-        let mut ours = new_hist();
-        let mut direct = Histogram::new();
-        for _ in 0..20_000 {
-            let bits = rng.u32(1..33);
-            let v = rng.u64(1..1 << bits);
-            ours.saturating_record(v);
-            direct.record(v);
-        }
-        let list = cairn_fio::output::DEFAULT_PERCENTILES;
-        assert_eq!(rebin(&ours).percentiles(&list), direct.percentiles(&list));
-        assert_eq!(rebin(&ours), direct);
-    }
-
-    #[test]
-    fn depths_are_what_they_were() {
-        assert_eq!(all_at(10, 1).counts, [10, 0, 0, 0, 0, 0, 0]);
-        assert_eq!(all_at(10, 32).counts, [0, 0, 0, 0, 0, 10, 0]);
-        assert_eq!(batches(4).counts, [0, 4, 0, 0, 0, 0, 0]);
-        assert_eq!(batches(4).total, 4);
-    }
 }

@@ -237,3 +237,42 @@ fn a_region_below_one_block_ends_at_once() {
     p.total = None;
     assert_eq!(all(p), []);
 }
+
+#[test]
+fn aligned_places_are_multiples_and_inside() {
+    let mut p = params("rw=randwrite\nbs=4k\nba=16k", &[(8192, 1 << 20)]);
+    p.total = Some(64 * 4096);
+    let list = all(p);
+    let mut sorted = offsets(&list);
+    sorted.sort_unstable();
+    let want: Vec<u64> = (0..64).map(|i| 8192 + i * 16384).collect();
+    assert_eq!(sorted, want, "each place once");
+    for more in ["ba=512", "ba=64k\nnorandommap"] {
+        let list = all(params(
+            &format!("rw=randread\nbs=4k\n{more}"),
+            &[(0, 1 << 20)],
+        ));
+        let step = if more == "ba=512" { 512 } else { 65536 };
+        assert!(
+            list.iter()
+                .all(|io| io.offset % step == 0 && io.offset + io.len <= 1 << 20)
+        );
+        assert!(
+            list.iter().all(|io| io.len == 4096) && list.len() == 256,
+            "{more}"
+        );
+    }
+}
+
+#[test]
+fn as_much_is_random_as_was_asked_for() {
+    for (percent, want) in [(0, 0.0), (30, 0.3), (100, 1.0)] {
+        let text = format!("rw=randwrite\nbs=4k\nnorandommap\npercentage_random={percent}");
+        let list = all(params(&text, &[(0, 64 << 20)]));
+        let jumps = list
+            .windows(2)
+            .filter(|w| w[0].offset + w[0].len != w[1].offset);
+        let share = jumps.count() as f64 / (list.len() - 1) as f64;
+        assert!((share - want).abs() < 0.02, "{percent}: {share}");
+    }
+}

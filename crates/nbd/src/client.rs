@@ -1,6 +1,7 @@
 //! The client: an export of any NBD server as a block device.
 
 mod device;
+mod gate;
 mod link;
 mod register;
 mod slot;

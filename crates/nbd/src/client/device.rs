@@ -29,16 +29,24 @@ const RETRIES: u32 = 3;
 pub struct NbdConfig {
     /// Connections to spread requests over; more than one only if the server allows it.
     pub connections: usize,
+    /// Most requests in flight on one connection; a thread with one more waits.
+    pub depth: usize,
     /// Longest wait for a reply, and for a connection.
     pub timeout: Duration,
     /// How long to try to connect again when the connection is lost; zero means never.
     pub reconnect: Duration,
 }
 
+impl NbdConfig {
+    /// Requests in flight that a connection has by default: as many as this crate's server takes in.
+    pub const DEPTH: usize = 256;
+}
+
 impl Default for NbdConfig {
     fn default() -> Self {
         Self {
             connections: 1,
+            depth: Self::DEPTH,
             timeout: Duration::from_secs(30),
             reconnect: Duration::ZERO,
         }
@@ -81,7 +89,7 @@ impl NbdDevice {
     /// # Errors
     /// The server cannot be reached, has no such export, or does not speak the protocol.
     pub fn open(text: &str, uri: NbdUri, config: NbdConfig) -> Result<Self, ConnectError> {
-        let first = Link::open(&uri, config.timeout)?;
+        let first = Link::open(&uri, &config)?;
         let ready = &first.ready;
         let flags = ready.info.flags;
         let info = info_of(&ready.info);
@@ -91,7 +99,7 @@ impl NbdDevice {
         // A flush on one connection covers the writes of another only where the server says so.
         if flags.contains(TransmissionFlags::CAN_MULTI_CONN) {
             while links.len() < config.connections {
-                links.push(Link::open(&uri, config.timeout)?);
+                links.push(Link::open(&uri, &config)?);
             }
         }
         Ok(Self {
@@ -171,7 +179,7 @@ impl NbdDevice {
         let deadline = Instant::now() + self.config.reconnect;
         let mut pause = Duration::from_millis(10);
         loop {
-            match Link::open(&self.uri, self.config.timeout) {
+            match Link::open(&self.uri, &self.config) {
                 Ok(link) => return self.same(&link).map(|()| link).map_err(|e| e.to_string()),
                 Err(e) if Instant::now() + pause >= deadline => return Err(e.to_string()),
                 Err(_) => std::thread::sleep(pause),

@@ -14,8 +14,9 @@ use std::time::{Duration, Instant};
 
 use sharded_slab::Pool;
 
+use super::gate::Gate;
 use super::slot::{Slot, Told, Want};
-use super::{CallError, ConnectError};
+use super::{CallError, ConnectError, NbdConfig};
 use crate::codec::{
     Body, ClientHandshake, ClientReady, ClientStep, ClientTransmission, ClientWishes, CommandFlags,
     Event, Request, StatusFlags, Violation, command,
@@ -34,6 +35,7 @@ pub(super) struct Link {
     rules: ClientTransmission,
     timeout: Duration,
     slots: Pool<Slot>,
+    gate: Gate,
     writer: Mutex<Vec<u8>>,
     reader: Mutex<Reader>,
     waiting: Mutex<VecDeque<usize>>,
@@ -70,8 +72,9 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Link {
-    /// Connects and negotiates, all within `timeout`.
-    pub(super) fn open(uri: &NbdUri, timeout: Duration) -> Result<Self, ConnectError> {
+    /// Connects and negotiates, all within the time for a reply.
+    pub(super) fn open(uri: &NbdUri, config: &NbdConfig) -> Result<Self, ConnectError> {
+        let timeout = config.timeout;
         let deadline = Instant::now() + timeout;
         let socket = connect(&uri.place, timeout)?;
         socket.prepare()?;
@@ -83,6 +86,7 @@ impl Link {
             ready,
             timeout,
             slots: Pool::new(),
+            gate: Gate::new(config.depth),
             writer: Mutex::default(),
             reader: Mutex::new(Reader {
                 buf,
@@ -137,6 +141,7 @@ impl Link {
             },
             _ => Want::Answer,
         };
+        let _place = self.gate.enter();
         let key = self
             .slots
             .create_with(|slot| slot.begin(want))

@@ -24,6 +24,12 @@ const PARAMS: &[Param] = &[
         "connections to spread requests over, where the server allows more than one",
     )
     .or("1"),
+    Param::new(
+        "depth",
+        ParamKind::Count,
+        "most requests in flight on one connection",
+    )
+    .or("256"),
     Param::new("timeout", ParamKind::Time, "longest wait for a reply").or("30s"),
     Param::new(
         "reconnect",
@@ -58,6 +64,9 @@ pub(super) fn node(uri: &str, config: &NbdConfig) -> Node {
     if config.connections != usual.connections {
         node = node.arg("connections", config.connections.to_string());
     }
+    if config.depth != usual.depth {
+        node = node.arg("depth", config.depth.to_string());
+    }
     if config.timeout != usual.timeout {
         node = node.arg("timeout", time(config.timeout));
     }
@@ -72,12 +81,16 @@ fn build(site: &Site<'_>) -> Result<Device, BuildError> {
     let text = args.text("uri").unwrap_or_default();
     let uri: NbdUri = text.parse().map_err(|e| args.refuse("uri", e))?;
     let connections = args.number_in("connections", 1..=64, false)?.unwrap_or(1);
+    let depth = args.number_in("depth", 1..=4096, false)?;
     let timeout = args.time("timeout").unwrap_or_default();
     if timeout.is_zero() {
         return Err(args.refuse("timeout", "it must be longer than 0").into());
     }
     let config = NbdConfig {
         connections: usize::try_from(connections).unwrap_or(1),
+        depth: depth
+            .and_then(|n| usize::try_from(n).ok())
+            .unwrap_or(NbdConfig::DEPTH),
         timeout,
         reconnect: args.time("reconnect").unwrap_or_default(),
     };

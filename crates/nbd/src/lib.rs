@@ -5,6 +5,8 @@ mod client;
 pub mod codec;
 mod server;
 mod socket;
+#[cfg(feature = "tls")]
+mod tls;
 mod uri;
 mod wait;
 
@@ -13,4 +15,6 @@ pub use server::{
     ClientStats, Export, ExportError, ListenError, Listener, Recorder, ServeError, Server,
     ServerConfig, ServerError, ServerStats, Stopper, Totals,
 };
+#[cfg(feature = "tls")]
+pub use tls::{ServerTls, TlsError};
 pub use uri::{NbdUri, UriError};

@@ -45,6 +45,12 @@ impl Socket {
         }
     }
 
+    /// A socket whose peer is gone.
+    #[cfg(feature = "tls")]
+    pub(crate) fn closed() -> io::Result<Self> {
+        Ok(Self::Unix(UnixStream::pair()?.0))
+    }
+
     /// Ends the connection for both sides.
     pub(crate) fn close(&self) {
         // It may be closed already.

@@ -19,6 +19,16 @@ use crate::codec::DEFAULT_PORT;
 pub struct NbdUri {
     pub(crate) place: Place,
     export: String,
+    pub(crate) tls: Option<UriTls>,
+}
+
+/// How a server is to be known.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct UriTls {
+    /// A file of authorities.
+    pub(crate) roots: PathBuf,
+    /// Whose certificate it must be.
+    pub(crate) name: String,
 }
 
 /// A server's address.
@@ -93,14 +103,20 @@ impl std::str::FromStr for NbdUri {
             scheme: scheme.to_owned(),
             why,
         };
-        let unix = match scheme {
-            "nbd" => false,
-            "nbd+unix" => true,
+        let (unix, tls) = match scheme {
+            "nbd" => (false, false),
+            "nbd+unix" => (true, false),
             // Never in plain text instead: that would give the data to whoever listens.
-            "nbds" | "nbds+unix" | "nbds+vsock" => {
-                return Err(unsupported("this client has no TLS"));
+            "nbds" | "nbds+unix" if !cfg!(feature = "tls") => {
+                return Err(unsupported(
+                    "this build has no TLS: build it with the feature tls",
+                ));
             }
-            "nbd+vsock" => return Err(unsupported("sockets between virtual machines")),
+            "nbds" => (false, true),
+            "nbds+unix" => (true, true),
+            "nbd+vsock" | "nbds+vsock" => {
+                return Err(unsupported("sockets between virtual machines"));
+            }
             _ => return Err(UriError::Scheme(text.to_owned())),
         };
         let (rest, query) = rest.split_once('?').unwrap_or((rest, ""));
@@ -109,16 +125,18 @@ impl std::str::FromStr for NbdUri {
             None => (rest, ""),
         };
         let export = decode("export", path.strip_prefix('/').unwrap_or(path))?;
-        let mut socket = None;
+        let (mut socket, mut folder, mut name) = (None, None, None);
         for pair in query.split('&').filter(|p| !p.is_empty()) {
             match pair.split_once('=') {
                 Some(("socket", path)) if unix => socket = Some(decode("socket", path)?),
+                Some(("tls-certificates", path)) if tls => {
+                    folder = Some(decode("tls-certificates", path)?);
+                }
+                Some(("tls-hostname", text)) if tls => name = Some(decode("tls-hostname", text)?),
                 _ => {
-                    return Err(wrong(
-                        "parameter",
-                        pair,
-                        "only socket=PATH of nbd+unix is known",
-                    ));
+                    let want = "known are socket=PATH of nbd+unix, and tls-certificates=FOLDER and \
+                                tls-hostname=NAME of nbds";
+                    return Err(wrong("parameter", pair, want));
                 }
             }
         }
@@ -134,7 +152,22 @@ impl std::str::FromStr for NbdUri {
         } else {
             host(authority)?
         };
-        Ok(Self { place, export })
+        let tls = match (tls, folder) {
+            (false, _) => None,
+            (true, Some(folder)) => Some(UriTls {
+                roots: PathBuf::from(folder).join("ca-cert.pem"),
+                name: name.unwrap_or_else(|| match &place {
+                    Place::Unix(_) => "localhost".to_owned(),
+                    Place::Tcp { host, .. } => host.clone(),
+                }),
+            }),
+            (true, None) => {
+                let want =
+                    "nbds needs ?tls-certificates=FOLDER, which has the authorities in ca-cert.pem";
+                return Err(wrong("parameter", query, want));
+            }
+        };
+        Ok(Self { place, export, tls })
     }
 }
 
@@ -231,7 +264,14 @@ mod tests {
         for (text, says) in [
             ("disk", "no NBD URI"),
             ("http://x", "no NBD URI"),
-            ("nbds://x", "no TLS"),
+            (
+                "nbds://x",
+                if cfg!(feature = "tls") {
+                    "ca-cert.pem"
+                } else {
+                    "no TLS"
+                },
+            ),
             ("nbd+vsock://1", "virtual machines"),
             ("nbd://x:99999", "99999"),
             ("nbd://[::1", "never closed"),

@@ -76,10 +76,10 @@ impl Link {
     pub(super) fn open(uri: &NbdUri, config: &NbdConfig) -> Result<Self, ConnectError> {
         let timeout = config.timeout;
         let deadline = Instant::now() + timeout;
-        let socket = connect(&uri.place, timeout)?;
+        let mut socket = connect(&uri.place, timeout)?;
         socket.prepare()?;
         let mut buf = Vec::new();
-        let ready = greet(&socket, uri.export(), &mut buf, deadline)?;
+        let ready = greet(&mut socket, uri, &mut buf, deadline)?;
         Ok(Self {
             socket,
             rules: ClientTransmission::new(ready.framing),
@@ -475,12 +475,14 @@ fn connect(place: &Place, timeout: Duration) -> Result<Socket, ConnectError> {
 }
 
 fn greet(
-    socket: &Socket,
-    export: &str,
+    socket: &mut Socket,
+    uri: &NbdUri,
     buf: &mut Vec<u8>,
     deadline: Instant,
 ) -> Result<ClientReady, ConnectError> {
-    let mut handshake = ClientHandshake::new(ClientWishes::new(export));
+    let mut wishes = ClientWishes::new(uri.export());
+    wishes.tls = uri.tls.is_some();
+    let mut handshake = ClientHandshake::new(wishes);
     let mut out = Vec::new();
     loop {
         let (used, step) = handshake.step(buf, &mut out)?;
@@ -491,6 +493,13 @@ fn greet(
         }
         match step {
             ClientStep::Went => {}
+            ClientStep::StartTls => {
+                buf.clear();
+                encrypt(socket, uri)?;
+                handshake.encrypted(&mut out);
+                send_all(socket, &mut [IoSlice::new(&out)], deadline)?;
+                out.clear();
+            }
             ClientStep::Ready(ready) => return Ok(*ready),
             ClientStep::More => {
                 while !receive(socket, buf)? {
@@ -499,6 +508,22 @@ fn greet(
             }
         }
     }
+}
+
+#[cfg(feature = "tls")]
+fn encrypt(socket: &mut Socket, uri: &NbdUri) -> io::Result<()> {
+    let Some(tls) = &uri.tls else {
+        return Err(io::ErrorKind::Unsupported.into());
+    };
+    let plain = std::mem::replace(socket, Socket::closed()?);
+    *socket = crate::tls::wrap_client(plain, &tls.roots, &tls.name)?;
+    Ok(())
+}
+
+#[cfg(not(feature = "tls"))]
+fn encrypt(_: &mut Socket, _: &NbdUri) -> io::Result<()> {
+    // Never asked for: such a URI is refused.
+    Err(io::ErrorKind::Unsupported.into())
 }
 
 /// Adds what has arrived to `buf`; `false` when that is nothing.

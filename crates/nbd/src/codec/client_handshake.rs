@@ -26,6 +26,8 @@ pub struct ClientWishes {
     pub framing: Framing,
     /// Whether to ask where data is.
     pub allocation: bool,
+    /// Whether to begin with TLS, without which nothing is asked then.
+    pub tls: bool,
 }
 
 impl ClientWishes {
@@ -35,6 +37,7 @@ impl ClientWishes {
             name: name.into(),
             framing: Framing::Extended,
             allocation: true,
+            tls: false,
         }
     }
 }
@@ -58,6 +61,9 @@ pub enum ClientStep {
     More,
     /// Something was used, and perhaps asked.
     Went,
+    /// TLS begins. What the server has sent already is to be dropped, and
+    /// [`ClientHandshake::encrypted`] to be called.
+    StartTls,
     /// Transmission begins.
     Ready(Box<ClientReady>),
 }
@@ -103,6 +109,7 @@ impl From<Violation> for HandshakeError {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stage {
     Greeting,
+    StartTls,
     Extended,
     Structured,
     Contexts,
@@ -184,13 +191,26 @@ impl ClientHandshake {
         }
         self.zeroes = flags & NO_ZEROES == 0;
         out.extend_from_slice(&u32::from(flags & (FIXED_NEWSTYLE | NO_ZEROES)).to_be_bytes());
+        if self.wishes.tls {
+            self.ask(Stage::StartTls, out);
+        } else {
+            self.ask_first(out);
+        }
+        Ok((18, ClientStep::Went))
+    }
+
+    /// TLS is on now; writes what is to be asked first.
+    pub fn encrypted(&mut self, out: &mut Vec<u8>) {
+        self.ask_first(out);
+    }
+
+    fn ask_first(&mut self, out: &mut Vec<u8>) {
         let first = match self.wishes.framing {
             Framing::Extended => Stage::Extended,
             Framing::Structured => Stage::Structured,
             Framing::Simple => Stage::Go,
         };
         self.ask(first, out);
-        Ok((18, ClientStep::Went))
     }
 
     /// Enters a stage and asks what belongs to it.
@@ -209,6 +229,7 @@ impl ClientHandshake {
         };
         match stage {
             Stage::Greeting => {}
+            Stage::StartTls => ask(out, option::STARTTLS, &[]),
             Stage::Extended => ask(out, option::EXTENDED_HEADERS, &[]),
             Stage::Structured => ask(out, option::STRUCTURED_REPLY, &[]),
             Stage::Contexts => {
@@ -227,6 +248,7 @@ impl ClientHandshake {
 
     const fn option(&self) -> u32 {
         match self.stage {
+            Stage::StartTls => option::STARTTLS,
             Stage::Extended => option::EXTENDED_HEADERS,
             Stage::Structured => option::STRUCTURED_REPLY,
             Stage::Contexts => option::SET_META_CONTEXT,
@@ -269,6 +291,9 @@ impl ClientHandshake {
         let acked = answer.kind == rep::ACK;
         let refused = answer.kind & rep::ERROR != 0;
         match self.stage {
+            Stage::StartTls if acked => return Ok(ClientStep::StartTls),
+            // Never in plain text instead.
+            Stage::StartTls if refused => return Err(refusal(answer)),
             Stage::Extended if acked => {
                 self.framing = Framing::Extended;
                 self.ask(self.after_framing(), out);

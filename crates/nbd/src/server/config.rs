@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::record::Recorder;
-use crate::codec::HandshakeLimits;
+use crate::codec::{HandshakeLimits, TlsPolicy};
 
 /// Limits and habits of a server.
 ///
@@ -29,6 +29,8 @@ pub struct ServerConfig {
     pub(super) max_payload: u32,
     pub(super) notes: Option<Arc<Notes>>,
     pub(super) recorder: Option<Arc<Recorder>>,
+    #[cfg(feature = "tls")]
+    pub(super) tls: Option<(crate::ServerTls, TlsPolicy)>,
 }
 
 type Notes = dyn Fn(&str) + Send + Sync;
@@ -47,6 +49,8 @@ impl Default for ServerConfig {
             max_payload: crate::codec::ExportInfo::MAX_PAYLOAD,
             notes: None,
             recorder: None,
+            #[cfg(feature = "tls")]
+            tls: None,
         }
     }
 }
@@ -121,6 +125,26 @@ impl ServerConfig {
     pub fn record(mut self, recorder: Arc<Recorder>) -> Self {
         self.recorder = Some(recorder);
         self
+    }
+
+    /// Encrypts connections of clients that ask for it, or of all of them.
+    #[cfg(feature = "tls")]
+    #[must_use]
+    pub fn tls(mut self, tls: crate::ServerTls, policy: TlsPolicy) -> Self {
+        self.tls = Some((tls, policy));
+        self
+    }
+
+    #[cfg(feature = "tls")]
+    pub(super) fn tls_policy(&self) -> TlsPolicy {
+        let policy = self.tls.as_ref().map(|(_, policy)| *policy);
+        policy.unwrap_or_default()
+    }
+
+    #[cfg(not(feature = "tls"))]
+    #[expect(clippy::unused_self, reason = "with TLS it is a setting")]
+    pub(super) const fn tls_policy(&self) -> TlsPolicy {
+        TlsPolicy::Never
     }
 
     /// Who is told, in one line each, why connections ended that should not have. What comes from a

@@ -4,14 +4,15 @@ use std::io::{self, IoSlice};
 use std::time::Instant;
 
 use super::connection::{Connection, End};
-use crate::codec::{Negotiated, ServerHandshake, ServerStep, TlsPolicy};
+use crate::codec::{Negotiated, ServerHandshake, ServerStep};
 use crate::wait::Sleep;
 
 impl Connection<'_> {
     /// Negotiates; `None` when the client ended the session.
     pub(super) fn greet(&mut self) -> Result<Option<Negotiated>, End> {
         let deadline = Instant::now() + self.shared.config.handshake_time;
-        let mut handshake = ServerHandshake::new(self.shared.config.handshake, TlsPolicy::Never);
+        let config = &self.shared.config;
+        let mut handshake = ServerHandshake::new(config.handshake, config.tls_policy());
         let mut out = Vec::new();
         handshake.greeting(&mut out);
         self.say(&mut out, deadline)?;
@@ -28,13 +29,40 @@ impl Connection<'_> {
                 }
                 // A client need not wait for the last answer.
                 ServerStep::Close => return Ok(None),
-                ServerStep::StartTls => return Err(End::Closed),
+                ServerStep::StartTls => {
+                    said?;
+                    // Anybody on the way may have put there what came before TLS.
+                    self.input.clear();
+                    self.encrypt()?;
+                    handshake.encrypted();
+                }
                 ServerStep::More => {
                     said?;
                     self.hear(deadline)?;
                 }
             }
         }
+    }
+
+    #[cfg(feature = "tls")]
+    fn encrypt(&mut self) -> Result<(), End> {
+        let Some((tls, _)) = &self.shared.config.tls else {
+            return Err(End::Closed);
+        };
+        let closed = crate::socket::Socket::closed()?;
+        let plain = std::mem::replace(&mut self.socket, closed);
+        self.socket = tls.wrap(plain)?;
+        Ok(())
+    }
+
+    #[cfg(not(feature = "tls"))]
+    #[expect(
+        clippy::unused_self,
+        reason = "with TLS the socket is another afterwards"
+    )]
+    const fn encrypt(&mut self) -> Result<(), End> {
+        // Never offered, so never agreed.
+        Err(End::Closed)
     }
 
     fn say(&self, out: &mut Vec<u8>, deadline: Instant) -> Result<(), End> {

@@ -142,6 +142,7 @@ pub(crate) fn client(parts: &[&[u8]], name: &str, framing: Framing) -> Outcome {
                 match step {
                     ClientStep::More => continue 'parts,
                     ClientStep::Went => assert!(used > 0, "no headway"),
+                    ClientStep::StartTls => panic!("TLS was not wished for"),
                     ClientStep::Ready(ready) => {
                         rules = Some(ClientTransmission::new(ready.framing));
                     }

@@ -214,4 +214,29 @@ if have nbdfuse mkfs.ext4 e2fsck losetup; then
   fi
 fi
 
+if have openssl nbdinfo nbdcopy; then
+  section "TLS"
+  tls=$work/tls
+  mkdir -p "$tls"
+  key="-newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2"
+  printf 'subjectAltName=DNS:localhost\nbasicConstraints=CA:FALSE\n' >"$tls/ext"
+  # shellcheck disable=SC2086
+  {
+    run openssl req -x509 $key -keyout "$tls/ca-key.pem" -out "$tls/ca-cert.pem" -subj /CN=ca
+    run openssl req $key -keyout "$tls/key.pem" -out "$tls/csr" -subj /CN=localhost
+  }
+  run openssl x509 -req -in "$tls/csr" -CA "$tls/ca-cert.pem" -CAkey "$tls/ca-key.pem" -CAcreateserial -days 2 \
+    -extfile "$tls/ext" -out "$tls/cert.pem"
+  "$cairn" nbd serve 'null(1m)' --unix "$work/no.sock" --tls-cert "$tls/none" --tls-key "$tls/none" >"$work/out" 2>&1 || true
+  if grep -q 'no TLS' "$work/out"; then
+    echo "skipped: this build has no TLS"
+  else
+    serve tls 'ram(1m)' --tls-cert "$tls/cert.pem" --tls-key "$tls/key.pem"
+    run nbdinfo "nbds+unix:///?socket=$work/tls.sock&tls-certificates=$tls&tls-hostname=localhost"
+    out 'with TLS'
+    ! nbdinfo "nbd+unix:///?socket=$work/tls.sock" >/dev/null 2>&1 || fail "plain text is served where TLS is required"
+    stop tls
+  fi
+fi
+
 echo "nbd: done"

@@ -153,6 +153,21 @@ kill -TERM "$(child)"
 ended 143
 ok "SIGTERM ends with 143 and gives the terminal back"
 
+type_keys "clear; stty -g >'$dir/before'; \"\$CAIRN\" nbd serve 'stats/ram(16m)' --unix '$dir/socket' --dash" Enter
+dash_on
+sees 'default'
+"$bin" fio --name=x --rw=randrw --bs=4k --size=16m --time_based --runtime=60 --on device \
+  --stack "nbd(nbd+unix:///?socket=$dir/socket)" >"$dir/client" 2>&1 &
+client=$!
+sees 'client 1'
+sees 'kIOPS'
+kill "$client"
+wait "$client" 2>/dev/null || true
+until_true "the client stays" shows_not 'client 1'
+type_keys q
+ended 0
+ok "a server behind the dashboard shows its client and its layers"
+
 start
 pid=$(child)
 # The session lives on in another window.

@@ -477,12 +477,30 @@ pub(crate) struct ServeArgs {
     /// Largest request that carries data
     #[arg(long, value_name = "SIZE", default_value = "64m", value_parser = payload)]
     pub(crate) max_payload: u32,
+    /// Certificate in PEM, those that lead to its authority behind it
+    #[arg(long, value_name = "FILE", requires = "tls_key")]
+    pub(crate) tls_cert: Option<PathBuf>,
+    /// Its key in PEM
+    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    pub(crate) tls_key: Option<PathBuf>,
+    /// Whether clients must use TLS, or only may
+    #[arg(long, value_enum, default_value = "require", requires = "tls_cert")]
+    pub(crate) tls: Tls,
     /// Log requests, the payload of writes, and replies, for nbd-trdump and nbd-trplay
     #[arg(long, value_name = "FILE")]
     pub(crate) record: Option<PathBuf>,
-    /// Show each second, on stderr, the clients and what passes each layer
+    /// Show clients and what passes each layer: in the dashboard, or without a screen as text on stderr, once a second
     #[arg(long)]
     pub(crate) dash: bool,
+}
+
+/// Whether connections are encrypted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Tls {
+    /// Always.
+    Require,
+    /// If the client asks for it.
+    Offer,
 }
 
 /// `cairn list`.

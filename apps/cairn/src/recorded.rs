@@ -198,21 +198,13 @@ fn samples(
             .cloned()
             .unwrap_or((String::new(), Unit::Io));
         sample.workloads.push(WorkloadSample {
-            name: name.into(),
-            about: about.into(),
-            workers: 0,
-            unit,
             ops: sum.0,
             bytes: sum.1,
-            errors: 0,
-            errors_in_all: 0,
             ran: t,
             ops_per_s: ops as f64 / seconds,
             bytes_per_s: bytes as f64 / seconds,
             recent,
-            buckets: Arc::default(),
-            total: Latency::default(),
-            response: None,
+            ..blank_workload(&name, &about, unit)
         });
         sample.settling |= table.get(&row, "settle")? == "1";
         let signed = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
@@ -246,7 +238,7 @@ fn rounded(x: f64) -> u64 {
     x.round() as u64
 }
 
-fn blank(seq: u64, elapsed: Duration, interval: Duration, arms: Vec<usize>) -> Sample {
+pub(crate) fn blank(seq: u64, elapsed: Duration, interval: Duration, arms: Vec<usize>) -> Sample {
     Sample {
         seq,
         elapsed,
@@ -265,6 +257,27 @@ fn blank(seq: u64, elapsed: Duration, interval: Duration, arms: Vec<usize>) -> S
         buffers: BufferSample::default(),
         comparison: None,
         auto: None,
+    }
+}
+
+/// A workload that did nothing.
+pub(crate) fn blank_workload(name: &str, about: &str, unit: Unit) -> WorkloadSample {
+    WorkloadSample {
+        name: name.into(),
+        about: about.into(),
+        workers: 0,
+        unit,
+        ops: 0,
+        bytes: 0,
+        errors: 0,
+        errors_in_all: 0,
+        ran: Duration::ZERO,
+        ops_per_s: 0.0,
+        bytes_per_s: 0.0,
+        recent: Latency::default(),
+        buckets: Arc::default(),
+        total: Latency::default(),
+        response: None,
     }
 }
 

@@ -27,7 +27,7 @@ pub mod update;
 pub mod view;
 pub mod widget;
 
-pub use runtime::{replay, run, run_with};
+pub use runtime::{Live, live, replay, run, run_with};
 pub use theme::ColorDepth;
 
 /// A run that is over, to be shown in the views of a live one.

@@ -319,7 +319,12 @@ fn view(reading: Reading) -> CounterView {
     }
 }
 
-fn layer(rates: &mut Rates, name: &Arc<str>, device: &Device, seconds: f64) -> LayerSample {
+pub(crate) fn layer(
+    rates: &mut Rates,
+    name: &Arc<str>,
+    device: &Device,
+    seconds: f64,
+) -> LayerSample {
     const REQUESTS: &[&str] = &["reads", "writes", "flushes", "discards", "zeroes"];
     const BYTES: &[&str] = &["read_bytes", "write_bytes"];
     let stats = device.stats();

@@ -89,12 +89,7 @@ fn installed(program: &str) -> bool {
 fn open(uri: &str) -> Result<Stack, BuildError> {
     let mut registry = registry();
     cairn_nbd::register(&mut registry);
-    registry
-        .open(&format!("nbd({uri},timeout=20s)"))
-        .map_err(|e| match e {
-            cairn_block::OpenError::Build(e) => e,
-            other => panic!("{other}"),
-        })
+    registry.open(&format!("nbd({uri},timeout=20s)"))
 }
 
 #[test]

@@ -192,7 +192,7 @@ fn start(
 }
 
 /// Whether stdout is a terminal that a screen can be drawn on.
-fn has_screen() -> bool {
+pub(super) fn has_screen() -> bool {
     if !io::stdout().is_terminal() {
         return false;
     }
@@ -203,7 +203,7 @@ fn has_screen() -> bool {
     !dumb
 }
 
-fn options(args: &DashArgs, config: &Config) -> tui::Options {
+pub(super) fn options(args: &DashArgs, config: &Config) -> tui::Options {
     let ascii = || tui::theme::wants_ascii(|name| std::env::var(name).ok());
     tui::Options {
         color: match args.color.or(config.color).unwrap_or_default() {

@@ -26,6 +26,10 @@ mod screen;
 use pulse::Pulse;
 use screen::Screen;
 
+mod live;
+
+pub use live::{Live, live};
+
 /// Messages that may wait for the drawing thread.
 const QUEUE: usize = 256;
 /// Shortest time between two frames.

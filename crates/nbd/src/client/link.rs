@@ -303,7 +303,7 @@ impl Link {
             return Ok(());
         }
         let mut spin = std::mem::take(&mut reader.spin);
-        let found = spin.spin(&self.spinners, || self.receive(reader));
+        let found = spin.spin(&self.spinners, false, || self.receive(reader));
         reader.spin = spin;
         if found? {
             return Ok(());

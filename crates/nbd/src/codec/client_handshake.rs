@@ -292,8 +292,6 @@ impl ClientHandshake {
         let refused = answer.kind & rep::ERROR != 0;
         match self.stage {
             Stage::StartTls if acked => return Ok(ClientStep::StartTls),
-            // Never in plain text instead.
-            Stage::StartTls if refused => return Err(refusal(answer)),
             Stage::Extended if acked => {
                 self.framing = Framing::Extended;
                 self.ask(self.after_framing(), out);
@@ -320,7 +318,8 @@ impl ClientHandshake {
             Stage::Go if answer.kind == rep::ERR_UNSUP && self.framing != Framing::Extended => {
                 self.ask(Stage::ExportName, out);
             }
-            Stage::Go if refused => return Err(refusal(answer)),
+            // Nothing is asked in plain text instead of TLS.
+            Stage::StartTls | Stage::Go if refused => return Err(refusal(answer)),
             _ => {
                 return Err(
                     Violation::Reply("an answer of a kind that does not belong here").into(),

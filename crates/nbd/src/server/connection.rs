@@ -167,6 +167,8 @@ struct Session<'c> {
     job_bytes: usize,
     /// Requests in a row that came when there was no other.
     alone: u32,
+    /// The last requests came several at a time.
+    several: bool,
     /// What was received is used up.
     hungry: bool,
     /// The client sends no more.
@@ -204,6 +206,7 @@ impl<'c> Session<'c> {
             jobs: 0,
             job_bytes: 0,
             alone: 0,
+            several: false,
             hungry: true,
             eof: false,
             stuck: None,
@@ -316,7 +319,7 @@ impl<'c> Session<'c> {
         let stopping = self.shared.stopping();
         if self.may_receive() && self.out.is_empty() && !stopping {
             let mut spin = std::mem::take(&mut self.spin);
-            let found = spin.spin(&self.shared.spinners, || {
+            let found = spin.spin(&self.shared.spinners, self.several, || {
                 if self.jobs > 0 && self.mailbox.has_mail() {
                     return Ok(true);
                 }

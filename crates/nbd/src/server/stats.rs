@@ -31,7 +31,8 @@ impl Counts {
     /// Adds without a locked instruction: there is one writer.
     pub(super) fn add(counter: &AtomicU64, n: u64) {
         if n > 0 {
-            counter.store(counter.load(Ordering::Relaxed) + n, Ordering::Relaxed);
+            let sum = counter.load(Ordering::Relaxed).saturating_add(n);
+            counter.store(sum, Ordering::Relaxed);
         }
     }
 
@@ -74,12 +75,12 @@ impl Totals {
 
     pub(super) const fn plus(self, other: &Self) -> Self {
         Self {
-            reads: self.reads + other.reads,
-            writes: self.writes + other.writes,
-            others: self.others + other.others,
-            read_bytes: self.read_bytes + other.read_bytes,
-            written_bytes: self.written_bytes + other.written_bytes,
-            errors: self.errors + other.errors,
+            reads: self.reads.saturating_add(other.reads),
+            writes: self.writes.saturating_add(other.writes),
+            others: self.others.saturating_add(other.others),
+            read_bytes: self.read_bytes.saturating_add(other.read_bytes),
+            written_bytes: self.written_bytes.saturating_add(other.written_bytes),
+            errors: self.errors.saturating_add(other.errors),
         }
     }
 }

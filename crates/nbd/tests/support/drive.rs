@@ -4,6 +4,7 @@
 use cairn_nbd::codec::{
     Body, ClientHandshake, ClientStep, ClientTransmission, ClientWishes, Event, ExportInfo,
     Exports, Framing, HandshakeLimits, ServerHandshake, ServerStep, ServerTransmission, TlsPolicy,
+    TransmissionFlags,
 };
 
 /// Exports of a server: the default one, `disk`, and one with a name of the greatest length.
@@ -11,7 +12,8 @@ struct Three;
 
 impl Exports for Three {
     fn find(&self, name: &str) -> Option<ExportInfo> {
-        let mut info = ExportInfo::new(1_000_003);
+        let mut info = ExportInfo::new(1 << 20);
+        info.flags = TransmissionFlags::all() - TransmissionFlags::READ_ONLY;
         "a description".clone_into(&mut info.description);
         (name.is_empty() || name == "disk" || name.len() == 4096).then_some(info)
     }

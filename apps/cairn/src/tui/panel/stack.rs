@@ -15,7 +15,10 @@ pub(super) fn render(ctx: &Ctx<'_>, area: Rect, buf: &mut Buffer) {
     if sample.layers.is_empty() {
         return ctx.absent(inner, buf, "no layers");
     }
-    let is_client = |name: &str| sample.workloads.iter().any(|w| &*w.name == name);
+    // A server's clients have numbers; no layer's name has a blank and a number.
+    let is_client = |name: &str| {
+        name.starts_with("client ") || sample.workloads.iter().any(|w| &*w.name == name)
+    };
     let clients = sample.layers.iter().take_while(|l| is_client(&l.name));
     let diagram = StackDiagram {
         layers: &sample.layers,

@@ -16,6 +16,9 @@ const IN_PLACE: u64 = 64 << 10;
 /// Requests in a row without another beside them, after which a slow device is used directly.
 const ALONE: u32 = 16;
 
+/// Requests at a time of a client that has more to do than to wait for the next answer.
+const SEVERAL: u32 = 4;
+
 /// What a batch of requests came to.
 #[derive(Default)]
 struct Batch {
@@ -32,15 +35,19 @@ struct Batch {
 impl Batch {
     fn count(&mut self, r: &Request) {
         match r.command {
-            command::READ => {
-                self.reads += 1;
-                self.read_bytes += r.len;
-            }
-            command::WRITE => {
-                self.writes += 1;
-                self.written_bytes += r.payload;
-            }
+            command::READ => self.reads += 1,
+            command::WRITE => self.writes += 1,
             _ => self.others += 1,
+        }
+    }
+
+    /// One that is carried out: what a refused one claimed to move is no figure.
+    fn count_good(&mut self, r: &Request) {
+        self.count(r);
+        match r.command {
+            command::READ => self.read_bytes = self.read_bytes.saturating_add(r.len),
+            command::WRITE => self.written_bytes = self.written_bytes.saturating_add(r.payload),
+            _ => {}
         }
     }
 }
@@ -80,6 +87,7 @@ impl Session<'_> {
             }
         }
         if batch.inline > 0 {
+            self.several = batch.inline >= SEVERAL;
             self.pace
                 .inline(batch.inline, batch.inline_bytes, begun.elapsed());
         }
@@ -127,7 +135,7 @@ impl Session<'_> {
         }
         if request.payload > IN_PLACE {
             self.input.used(header);
-            batch.count(&request);
+            batch.count_good(&request);
             let payload = Segs::default();
             return Ok(self.keep_payload(request, payload, batch));
         }
@@ -136,7 +144,7 @@ impl Session<'_> {
             debug_assert!(header + payload <= Input::CAPACITY);
             return Ok(Next::Wait);
         }
-        batch.count(&request);
+        batch.count_good(&request);
         self.start(&request, header, payload, batch)?;
         Ok(Next::Went)
     }

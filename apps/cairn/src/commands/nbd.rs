@@ -59,11 +59,11 @@ fn serve(args: &ServeArgs, registry: &Registry) -> anyhow::Result<u8> {
     let dashboard = args.dash && dash::has_screen();
     let (told, notes) = mpsc::sync_channel(64);
     config = config.notes(move |text: &str| {
-        if !dashboard {
-            note(text);
-        } else {
+        if dashboard {
             // With so many waiting, one more would not be read.
             let _ = told.try_send(text.to_owned());
+        } else {
+            note(text);
         }
     });
     let recorder = match &args.record {
@@ -145,11 +145,11 @@ impl Screen<'_> {
         let (stacks, stopper, notes) = (self.stacks, self.stopper, self.notes);
         thread::scope(|scope| {
             scope.spawn(move || {
-                let mut sampler = Sampler::new(stacks);
+                let mut server = Sampler::new(stacks);
                 loop {
                     thread::sleep(LOOK);
                     let over = over();
-                    if !sampler.look(stopper, over, &to) || over {
+                    if !server.look(stopper, over, &to) || over {
                         return;
                     }
                 }

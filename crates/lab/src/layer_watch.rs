@@ -15,7 +15,7 @@ use crate::sampler::Rates;
 /// use cairn_block::BlockDeviceExt as _;
 /// use cairn_lab::{LayerWatch, Registry};
 ///
-/// let stack = Registry::standard().block_registry().open("stats/ram(1m)")?;
+/// let stack = Registry::default().block_registry().open("stats/ram(1m)")?;
 /// let mut watch = LayerWatch::new(&stack);
 /// watch.take(0.1);
 /// stack.device().write_at(&[1; 4096], 0)?;

@@ -168,7 +168,7 @@ mod tests {
 
     #[test]
     fn clients_and_layers_are_seen() {
-        let registry = cairn_lab::Registry::standard();
+        let registry = cairn_lab::Registry::default();
         let stack = registry
             .block_registry()
             .open("stats/ram(1m)")

@@ -389,7 +389,14 @@ fn specs_say_what_is_wrong() {
     cairn_nbd::register(&mut registry);
     for (spec, says) in [
         ("nbd(disk)", "no NBD URI"),
-        ("nbd(nbds://localhost/)", "no TLS"),
+        (
+            "nbd(nbds://localhost/)",
+            if cfg!(feature = "tls") {
+                "tls-certificates"
+            } else {
+                "no TLS"
+            },
+        ),
         ("nbd(nbd+unix:///?socket=/none/at/all)", "No such file"),
         ("nbd(nbd://localhost,connections=0)", "connections"),
         ("nbd(nbd://localhost,timeout=0s)", "timeout"),

@@ -30,6 +30,9 @@ const RAM: &str = "ram";
 /// What no layer that takes latencies can be quicker than.
 const TIMED: &str = "plain copy, looks at the clock";
 
+const CLOCK_READ: &str = "read beside the clock";
+const CLOCK_WRITE: &str = "write beside the clock";
+
 const LAYERS_READ: &str = "read through a layer";
 const LAYERS_WRITE: &str = "write through a layer";
 const KEEPERS_READ: &str = "read through a layer that keeps blocks";
@@ -173,16 +176,6 @@ fn bars(bench: &mut Bench) -> Result<(), String> {
     group.before(warm.clone());
     reads(group, RAM, &offsets, &ram);
     group.before(warm_ram.clone());
-    let (walk, from, clock) = (offsets.walk(), Arc::clone(&plain), Clock::new());
-    group.arm(TIMED, move |thread, n| {
-        let plain = black_box(&*from);
-        walk.go(thread, n, |off, buffer| {
-            black_box(clock.raw());
-            plain.read(usize::try_from(off).unwrap_or(0), buffer);
-            black_box(clock.raw());
-        });
-    });
-    group.before(warm.clone());
     let group = bench.group(WRITE, &[1, 2]);
     group.sample(LONG);
     let (walk, to) = (offsets.walk(), Arc::clone(&plain));
@@ -195,16 +188,7 @@ fn bars(bench: &mut Bench) -> Result<(), String> {
     group.before(warm.clone());
     writes(group, RAM, &offsets, &ram);
     group.before(warm_ram);
-    let (walk, clock) = (offsets.walk(), Clock::new());
-    group.arm(TIMED, move |thread, n| {
-        let plain = black_box(&*plain);
-        walk.go(thread, n, |off, buffer| {
-            black_box(clock.raw());
-            plain.write(usize::try_from(off).unwrap_or(0), buffer);
-            black_box(clock.raw());
-        });
-    });
-    group.before(warm);
+    clock(bench, &offsets, &plain, &warm);
     for (group, op) in [(READ, "read"), (WRITE, "write")] {
         let what = format!("{op} through ram, IOPS over a plain copy's");
         bench.bar(Bar::at_least(&what, 0.90, group, PLAIN, RAM));
@@ -218,6 +202,39 @@ fn bars(bench: &mut Bench) -> Result<(), String> {
         }
     }
     Ok(())
+}
+
+/// What two looks at the clock add to a copy. In groups of its own: an arm more on the memory of the plain
+/// copy would keep that memory warmer than the ramdisk's.
+fn clock(
+    bench: &mut Bench,
+    offsets: &Offsets,
+    plain: &Arc<Plain>,
+    warm: &(impl Fn() + Clone + Send + Sync + 'static),
+) {
+    let reads: fn(&Plain, usize, &mut [u8; BLOCK]) = |plain, off, block| plain.read(off, block);
+    let writes: fn(&Plain, usize, &mut [u8; BLOCK]) = |plain, off, block| plain.write(off, block);
+    for (name, copy) in [(CLOCK_READ, reads), (CLOCK_WRITE, writes)] {
+        let group = bench.group(name, &[1]);
+        group.sample(LONG);
+        for timed in [false, true] {
+            let (walk, from, clock) = (offsets.walk(), Arc::clone(plain), Clock::new());
+            group.arm(if timed { TIMED } else { PLAIN }, move |thread, n| {
+                let plain = black_box(&*from);
+                walk.go(thread, n, |off, block| {
+                    let off = usize::try_from(off).unwrap_or(0);
+                    if timed {
+                        black_box(clock.raw());
+                    }
+                    copy(plain, off, block);
+                    if timed {
+                        black_box(clock.raw());
+                    }
+                });
+            });
+            group.before(warm.clone());
+        }
+    }
 }
 
 /// The stacks of [`LAYERS`] over one device.

@@ -79,7 +79,7 @@ impl Dash {
             output,
             _master: pair.master,
         };
-        dash.until(|dash| dash.text().contains("kIOPS"));
+        dash.until(|dash| dash.text().contains("IOPS"));
         dash
     }
 

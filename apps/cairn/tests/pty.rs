@@ -456,7 +456,7 @@ fn a_layer_and_a_policy_of_ones_own_show_up() {
     command.args(["dash", "--stack", "stats/yielding/ram(256m)"]);
     command.env("TERM", "xterm-256color");
     let mut dash = Dash::start(command, (160, 48));
-    dash.sees("kIOPS");
+    dash.sees("IOPS");
     // The layer in the stack, the policy among the others, both known only to the example.
     dash.sees("yielding   ");
     dash.sees("f yielding");

@@ -4,10 +4,9 @@
 //! `membarrier` is modelled as what it is: each other thread executes a full fence at some point while the
 //! caller waits, wherever it happens to be.
 #![allow(
-    unsafe_code,
     clippy::unwrap_used,
     clippy::panic,
-    reason = "a test fails by panicking; loom's cells are opened by unsafe code"
+    reason = "a test fails by panicking"
 )]
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -137,8 +136,21 @@ fn one_sees_the_other(form: Form) {
     });
 }
 
-/// A stack that is dropped: nobody may use it then.
-struct Stack(UnsafeCell<bool>);
+/// A stack that is dropped: nobody may use it then. Loom finds who uses the cell meanwhile, `alive` tells
+/// who comes after.
+struct Stack {
+    cell: UnsafeCell<()>,
+    alive: AtomicBool,
+}
+
+impl Stack {
+    fn new() -> Self {
+        Self {
+            cell: UnsafeCell::new(()),
+            alive: AtomicBool::new(true),
+        }
+    }
+}
 
 /// A worker's request, and an exchange that waits for it before the old stack goes.
 fn exchange(form: Form) {
@@ -147,7 +159,7 @@ fn exchange(form: Form) {
             Pair::new(form),
             AtomicUsize::new(0),
             AtomicUsize::new(0),
-            [(); 2].map(|()| Stack(UnsafeCell::new(true))),
+            [Stack::new(), Stack::new()],
         ));
         let worker = Arc::clone(&shared);
         let worker = thread::spawn(move || {
@@ -157,8 +169,7 @@ fn exchange(form: Form) {
                 || entry.load(Ordering::Acquire),
             );
             let stack = stacks.get(now).unwrap();
-            // SAFETY: loom's cell; whether the exchanger drops it at the same time is the question.
-            let alive = stack.0.with(|alive| unsafe { *alive });
+            let alive = stack.cell.with(|_| stack.alive.load(Ordering::Relaxed));
             assert!(alive, "the stack was dropped under its user");
             seq.store(2, Ordering::Release);
             pair.take();
@@ -173,8 +184,8 @@ fn exchange(form: Form) {
                 thread::yield_now();
             }
             let [old, _] = stacks;
-            // SAFETY: loom's cell, as above.
-            old.0.with_mut(|alive| unsafe { *alive = false });
+            old.cell
+                .with_mut(|_| old.alive.store(false, Ordering::Relaxed));
         });
         worker.join().unwrap();
         exchanger.join().unwrap();

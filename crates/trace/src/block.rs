@@ -89,6 +89,16 @@ impl<'t> Reader<'t> {
         })
     }
 
+    fn event(&mut self, volume: usize, (at, op, offset, len): Request) {
+        self.trace.events.push(BlockEvent {
+            at,
+            volume,
+            op,
+            offset,
+            len,
+        });
+    }
+
     fn fail(
         &mut self,
         number: usize,
@@ -156,15 +166,9 @@ pub fn parse_blkparse(text: &str, lenient: bool) -> Result<BlockTrace, BlockTrac
         }
         match blkparse(words, wanted) {
             Ok(None) => {}
-            Ok(Some((at, op, offset, len))) => {
+            Ok(Some(request)) => {
                 let volume = reader.volume(device, || device.to_owned());
-                reader.trace.events.push(BlockEvent {
-                    at,
-                    volume,
-                    op,
-                    offset,
-                    len,
-                });
+                reader.event(volume, request);
             }
             Err(reason) => reader.fail(index + 1, line, lenient, reason)?,
         }
@@ -244,15 +248,9 @@ pub fn parse_msr(text: &str, lenient: bool) -> Result<BlockTrace, BlockTraceErro
             continue;
         }
         match msr(line) {
-            Ok((key, (at, op, offset, len))) => {
+            Ok((key, request)) => {
                 let volume = reader.volume(key, || key.replacen(',', ".", 1));
-                reader.trace.events.push(BlockEvent {
-                    at,
-                    volume,
-                    op,
-                    offset,
-                    len,
-                });
+                reader.event(volume, request);
             }
             Err(reason) => reader.fail(index + 1, line, lenient, reason)?,
         }

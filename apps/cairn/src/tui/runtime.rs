@@ -174,10 +174,7 @@ pub fn replay(recording: Recording, options: Options) -> anyhow::Result<u8> {
     let end = dash.end;
     drop(dash);
     drop((hook, signals));
-    Ok(match end {
-        Some(End::Signal(signal)) => u8::try_from(128 + signal).unwrap_or(255),
-        Some(End::Asked) | None => 0,
-    })
+    Ok(exit_code(end))
 }
 
 /// Sends the samples of a lab on to the dashboard.
@@ -235,6 +232,14 @@ enum End {
     Asked,
     /// A signal, or a lost terminal, which counts as a hang-up.
     Signal(i32),
+}
+
+/// 0, or what a signal says.
+fn exit_code(end: Option<End>) -> u8 {
+    match end {
+        Some(End::Signal(signal)) => u8::try_from(128 + signal).unwrap_or(255),
+        Some(End::Asked) | None => 0,
+    }
 }
 
 struct Dash<'a> {

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use anyhow::Context as _;
 use cairn_lab::Sample;
 
-use super::{Dash, End, QUEUE, look};
+use super::{Dash, QUEUE, exit_code, look};
 use crate::tui::guard::PanicHook;
 use crate::tui::model::{Model, Setup};
 use crate::tui::{Options, Watch, input};
@@ -51,8 +51,5 @@ pub fn live(live: Live, options: Options) -> anyhow::Result<u8> {
     let end = dash.end;
     drop(dash);
     drop((hook, signals));
-    Ok(match end {
-        Some(End::Signal(signal)) => u8::try_from(128 + signal).unwrap_or(255),
-        Some(End::Asked) | None => 0,
-    })
+    Ok(exit_code(end))
 }

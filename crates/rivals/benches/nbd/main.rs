@@ -2,8 +2,9 @@
 //!
 //! `cargo bench -p cairn-rivals --bench nbd [-- [--rounds N] [--json FILE] [FILTER]]`
 //!
-//! Each server is a process of its own on a Unix socket, filled before anything is measured. The arms
-//! take turns within a round, and a cell is the median of its rounds; the bars are ratios of medians.
+//! Each server is a process of its own on a Unix socket. Before each cell every export of every arm is written
+//! and read once, for memory that was idle is slow. The arms take turns within a round, each round beginning with another
+//! one; a bar is the median of the ratios of the rounds.
 
 #![allow(
     clippy::unwrap_used,
@@ -13,17 +14,21 @@
 )]
 
 mod client;
+mod report;
 mod server;
 
 use std::io::{self, Write as _};
 use std::process::ExitCode;
 
+use report::Row;
 use server::{Arm, Server};
 
 /// Size of the exports that are read and written at random.
-const SMALL: &str = "256m";
+const SMALL: &str = "64m";
 /// Size of the exports that are copied.
 const LARGE: &str = "2g";
+/// Name of the copies' cells.
+const COPY: &str = "nbdcopy 2 GiB, MiB/s";
 
 /// Random 4 KiB requests of one kind.
 struct Cell {
@@ -38,21 +43,6 @@ impl Cell {
     }
 }
 
-/// What one arm reached in one cell, round by round.
-struct Row {
-    cell: String,
-    arm: Arm,
-    seen: Vec<f64>,
-}
-
-impl Row {
-    fn median(&self) -> Option<f64> {
-        let mut all = self.seen.clone();
-        all.sort_by(f64::total_cmp);
-        all.get(all.len() / 2).copied()
-    }
-}
-
 struct Args {
     rounds: u32,
     json: Option<String>,
@@ -61,7 +51,7 @@ struct Args {
 
 fn args() -> Result<Args, String> {
     let mut all = Args {
-        rounds: 5,
+        rounds: 7,
         json: None,
         filter: None,
     };
@@ -105,9 +95,9 @@ fn main() -> ExitCode {
     match measure(&args) {
         Ok(rows) => {
             let mut out = io::stdout().lock();
-            let held = report(&mut out, &rows);
+            let held = report::print(&mut out, &rows);
             if let Some(file) = &args.json {
-                std::fs::write(file, json(&rows)).expect("the file can be written");
+                std::fs::write(file, report::json(&rows)).expect("the file can be written");
             }
             if held {
                 ExitCode::SUCCESS
@@ -138,8 +128,11 @@ fn measure(args: &Args) -> Result<Vec<Row>, String> {
         .collect();
     if !cells.is_empty() {
         let servers = start_all(&Arm::ALL, SMALL)?;
+        let servers: Vec<&Server> = servers.iter().collect();
         for cell in &cells {
-            fio_cell(cell, &servers, args.rounds, &mut rows);
+            rows.extend(turns(&cell.name(), &servers, args.rounds, |uris| {
+                client::fio(uris, cell.rw, cell.depth, cell.jobs)
+            })?);
         }
     }
     if wanted("nbdcopy") && client::needs("nbdcopy").is_ok() {
@@ -148,17 +141,12 @@ fn measure(args: &Args) -> Result<Vec<Row>, String> {
     Ok(rows)
 }
 
-/// Starts and fills the servers whose programs are there.
+/// Starts the servers whose programs are there.
 fn start_all(arms: &[Arm], size: &str) -> Result<Vec<Server>, String> {
     let mut all = Vec::new();
     for arm in arms {
         match Server::start(*arm, size) {
-            Ok(server) => {
-                if *arm != Arm::CairnNull {
-                    client::fill(&server.uri());
-                }
-                all.push(server);
-            }
+            Ok(server) => all.push(server),
             Err(why) if matches!(arm, Arm::CairnRam | Arm::CairnNull) => return Err(why),
             Err(why) => {
                 let _ = writeln!(io::stderr(), "skipped: {why}");
@@ -168,136 +156,43 @@ fn start_all(arms: &[Arm], size: &str) -> Result<Vec<Server>, String> {
     Ok(all)
 }
 
-fn fio_cell(cell: &Cell, servers: &[Server], rounds: u32, rows: &mut Vec<Row>) {
-    let name = cell.name();
-    let first = rows.len();
-    rows.extend(servers.iter().map(|s| Row {
-        cell: name.clone(),
-        arm: s.arm,
-        seen: Vec::new(),
-    }));
-    for _ in 0..rounds {
-        for (i, server) in servers.iter().enumerate() {
-            let iops = client::fio(&server.uri(), cell.rw, cell.depth, cell.jobs);
-            if let (Some(row), Some(iops)) = (rows.get_mut(first + i), iops) {
-                row.seen.push(iops);
-            }
+/// Measures servers in turns, each round beginning with another one, after a pass over all of their memory.
+fn turns(
+    cell: &str,
+    servers: &[&Server],
+    rounds: u32,
+    measure: impl Fn(&[String]) -> Vec<Option<f64>>,
+) -> Result<Vec<Row>, String> {
+    for server in servers {
+        client::warm(&server.uri()).map_err(|e| format!("{}: {e}", server.arm.name()))?;
+    }
+    let mut rows: Vec<Row> = servers.iter().map(|s| Row::new(cell, s.arm)).collect();
+    for round in 0..rounds as usize {
+        let first = round % servers.len();
+        let mut uris: Vec<String> = servers.iter().map(|s| s.uri()).collect();
+        uris.rotate_left(first);
+        let mut seen = measure(&uris);
+        seen.rotate_right(first);
+        for (row, seen) in rows.iter_mut().zip(seen) {
+            row.seen.push(seen);
         }
     }
-    let _ = writeln!(io::stderr(), "{name}: done");
+    let _ = writeln!(io::stderr(), "{cell}: done");
+    Ok(rows)
 }
 
-/// Copies a full export to nowhere, with one server at a time for the memory it takes.
+/// Copies a full export to nowhere, beside one rival at a time for the memory it takes.
 fn copies(rounds: u32, rows: &mut Vec<Row>) -> Result<(), String> {
-    for arm in [Arm::CairnRam, Arm::Nbdkit, Arm::NbdkitMalloc, Arm::QemuNbd] {
-        let servers = start_all(&[arm], LARGE)?;
-        let Some(server) = servers.first() else {
+    let ours = Server::start(Arm::CairnRam, LARGE)?;
+    for rival in [Arm::Nbdkit, Arm::NbdkitMalloc, Arm::QemuNbd] {
+        let servers = start_all(&[rival], LARGE)?;
+        let Some(other) = servers.first() else {
             continue;
         };
-        let seen = (0..rounds)
-            .filter_map(|_| client::copy(&server.uri()))
-            .collect();
-        rows.push(Row {
-            cell: "nbdcopy 2 GiB, MiB/s".to_owned(),
-            arm,
-            seen,
-        });
+        let cell = format!("{COPY}, {}", rival.name());
+        rows.extend(turns(&cell, &[&ours, other], rounds.min(3), |uris| {
+            uris.iter().map(|uri| client::copy(uri)).collect()
+        })?);
     }
     Ok(())
-}
-
-/// One bar: the ratio of Cairn on RAM over a rival in a cell.
-struct Bar {
-    what: String,
-    ratio: f64,
-    need: f64,
-}
-
-fn ratio(rows: &[Row], cell: &str, over: Arm) -> Option<f64> {
-    let find = |arm| {
-        rows.iter()
-            .find(|r| r.cell == cell && r.arm == arm)
-            .and_then(Row::median)
-    };
-    Some(find(Arm::CairnRam)? / find(over)?)
-}
-
-/// Prints the table and the bars; whether all of them hold.
-fn report(out: &mut impl io::Write, rows: &[Row]) -> bool {
-    let mut cells: Vec<&str> = rows.iter().map(|r| r.cell.as_str()).collect();
-    cells.dedup();
-    let _ = write!(out, "{:<28}", "IOPS, median (x over it)");
-    for arm in Arm::ALL {
-        let _ = write!(out, "{:>20}", arm.name());
-    }
-    let _ = writeln!(out);
-    for cell in &cells {
-        let _ = write!(out, "{cell:<28}");
-        for arm in Arm::ALL {
-            let median = rows
-                .iter()
-                .find(|r| r.cell == *cell && r.arm == arm)
-                .and_then(Row::median);
-            let text = match (median, ratio(rows, cell, arm)) {
-                (Some(m), Some(r)) => format!("{m:.0} ({r:.2})"),
-                _ => "-".to_owned(),
-            };
-            let _ = write!(out, "{text:>20}");
-        }
-        let _ = writeln!(out);
-    }
-    let mut held = true;
-    for bar in cells.iter().flat_map(|cell| bars(rows, cell)) {
-        let holds = bar.ratio >= bar.need;
-        held &= holds;
-        let verdict = if holds { "holds" } else { "MISSED" };
-        let _ = writeln!(
-            out,
-            "{verdict:<7} {}: {:.2}, bar {:.2}",
-            bar.what, bar.ratio, bar.need
-        );
-    }
-    held
-}
-
-/// The bars of one job's cells.
-fn bars(rows: &[Row], cell: &str) -> Vec<Bar> {
-    let over = |arm| ratio(rows, cell, arm);
-    let bar = |arm: Arm, need| {
-        over(arm).map(|ratio| Bar {
-            what: format!("{cell} over {}", arm.name()),
-            ratio,
-            need,
-        })
-    };
-    let mut all = Vec::new();
-    if cell.ends_with("depth 1 jobs 1") {
-        all.extend(bar(Arm::Nbdkit, 1.5));
-        all.extend(bar(Arm::QemuNbd, 1.5));
-    } else if cell.ends_with("depth 64 jobs 1") {
-        let rivals = [
-            bar(Arm::Nbdkit, 1.3),
-            bar(Arm::QemuNbd, 2.0),
-            bar(Arm::NbdkitMalloc, 1.0),
-        ];
-        let rivals: Vec<Bar> = rivals.into_iter().flatten().collect();
-        // Or the client has no more to give.
-        let ceiling = bar(Arm::CairnNull, 0.9).filter(|b| b.ratio >= b.need);
-        if rivals.iter().all(|b| b.ratio >= b.need) {
-            all.extend(rivals);
-        } else if let Some(ceiling) = ceiling {
-            all.push(ceiling);
-        } else {
-            all.extend(rivals);
-        }
-    }
-    all
-}
-
-fn json(rows: &[Row]) -> String {
-    let rows: Vec<_> = rows
-        .iter()
-        .map(|r| serde_json::json!({"cell": r.cell, "arm": r.arm.name(), "median": r.median(), "seen": r.seen}))
-        .collect();
-    serde_json::json!({ "rows": rows }).to_string()
 }

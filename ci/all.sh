@@ -39,13 +39,14 @@ step "format" cargo fmt --all --check
 step "licences" python3 ci/licenses.py
 step "spelling" spelling
 step "clippy" cargo clippy --workspace --all-targets --all-features --locked -- -D warnings
-step "tests" cargo test --workspace --locked -- --nocapture --test-threads 2
+step "tests" cargo test --workspace --features cairn-tui/tls --locked -- --nocapture --test-threads 2
 step "docs" docs
 step "loom models" loom
 step "install" quick_release cargo install --quiet --locked --path apps/cairn --root "${CARGO_TARGET_DIR:-target}/install"
 cairn=${CARGO_TARGET_DIR:-$PWD/target}/install/bin/cairn
 step "commands" bash ci/smoke.sh "$cairn"
-step "nbd" bash ci/nbd.sh "$cairn"
+# The program that the tests have built knows TLS.
+step "nbd" bash ci/nbd.sh "$cairn" "${CARGO_TARGET_DIR:-$PWD/target}/debug/cairn"
 step "terminal" bash ci/tmux.sh "$cairn"
 # Without building each package once more: the steps before have built the same sources.
 step "package" cargo package --workspace --locked --quiet --no-verify

@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # Serves stacks to the programs that people use, and checks what each of them sees:
-# usage ci/nbd.sh CAIRN. What is not installed is left out and said so.
+# usage ci/nbd.sh CAIRN [CAIRN-WITH-TLS]. What is not installed is left out and said so.
 set -euo pipefail
 cairn=$(realpath "$1")
+with_tls=$(realpath "${2:-$1}")
 work=$(mktemp -d)
 servers=()
 
@@ -214,28 +215,44 @@ if have nbdfuse mkfs.ext4 e2fsck losetup; then
   fi
 fi
 
-if have openssl nbdinfo nbdcopy; then
+if have openssl nbdinfo; then
   section "TLS"
   tls=$work/tls
-  mkdir -p "$tls"
+  mkdir -p "$tls" "$tls/own"
   key="-newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2"
   printf 'subjectAltName=DNS:localhost\nbasicConstraints=CA:FALSE\n' >"$tls/ext"
   # shellcheck disable=SC2086
   {
     run openssl req -x509 $key -keyout "$tls/ca-key.pem" -out "$tls/ca-cert.pem" -subj /CN=ca
     run openssl req $key -keyout "$tls/key.pem" -out "$tls/csr" -subj /CN=localhost
+    run openssl req $key -keyout "$tls/own/client-key.pem" -out "$tls/own/csr" -subj /CN=client
   }
-  run openssl x509 -req -in "$tls/csr" -CA "$tls/ca-cert.pem" -CAkey "$tls/ca-key.pem" -CAcreateserial -days 2 \
-    -extfile "$tls/ext" -out "$tls/cert.pem"
-  "$cairn" nbd serve 'null(1m)' --unix "$work/no.sock" --tls-cert "$tls/none" --tls-key "$tls/none" >"$work/out" 2>&1 || true
+  sign() {
+    run openssl x509 -req -in "$1" -CA "$tls/ca-cert.pem" -CAkey "$tls/ca-key.pem" -CAcreateserial -days 2 \
+      -extfile "$tls/ext" -out "$2"
+  }
+  sign "$tls/csr" "$tls/cert.pem"
+  sign "$tls/own/csr" "$tls/own/client-cert.pem"
+  cp "$tls/ca-cert.pem" "$tls/own"
+  "$with_tls" nbd serve 'null(1m)' --unix "$work/no.sock" --tls-cert "$tls/none" --tls-key "$tls/none" >"$work/out" 2>&1 || true
   if grep -q 'no TLS' "$work/out"; then
     echo "skipped: this build has no TLS"
   else
+    plain=$cairn cairn=$with_tls
+    papers() { uri="nbds+unix:///?socket=$work/tls.sock&tls-certificates=$1&tls-hostname=localhost"; }
     serve tls 'ram(1m)' --tls-cert "$tls/cert.pem" --tls-key "$tls/key.pem"
-    run nbdinfo "nbds+unix:///?socket=$work/tls.sock&tls-certificates=$tls&tls-hostname=localhost"
+    papers "$tls"
+    run nbdinfo "$uri"
     out 'with TLS'
     ! nbdinfo "nbd+unix:///?socket=$work/tls.sock" >/dev/null 2>&1 || fail "plain text is served where TLS is required"
     stop tls
+    serve tls 'ram(1m)' --tls-cert "$tls/cert.pem" --tls-key "$tls/key.pem" --tls-client-ca "$tls/ca-cert.pem"
+    papers "$tls"
+    ! nbdinfo "$uri" >/dev/null 2>&1 || fail "a client without a certificate is served"
+    papers "$tls/own"
+    run nbdinfo "$uri"
+    stop tls
+    cairn=$plain
   fi
 fi
 

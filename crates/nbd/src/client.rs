@@ -1,12 +1,14 @@
 //! The client: an export of any NBD server as a block device.
 
+mod config;
 mod device;
 mod gate;
 mod link;
 mod register;
 mod slot;
 
-pub use device::{NbdConfig, NbdDevice};
+pub use config::NbdConfig;
+pub use device::NbdDevice;
 pub use register::register;
 
 use std::fmt;

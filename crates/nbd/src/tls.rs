@@ -17,6 +17,7 @@ use rustix::event::{PollFd, PollFlags};
 use rustls::crypto::ring;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+use rustls::server::WebPkiClientVerifier;
 use rustls::{ClientConfig, ClientConnection, Connection, RootCertStore, ServerConnection};
 
 use crate::socket::Socket;
@@ -79,25 +80,64 @@ fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError> {
     Ok(all)
 }
 
+fn private_key(path: &Path) -> Result<PrivateKeyDer<'static>, TlsError> {
+    PrivateKeyDer::from_pem_file(path).map_err(|e| TlsError::File {
+        path: path.to_owned(),
+        why: format!("a private key in PEM: {e}"),
+    })
+}
+
+fn roots(path: &Path) -> Result<RootCertStore, TlsError> {
+    let mut store = RootCertStore::empty();
+    for root in certificates(path)? {
+        store.add(root).map_err(|e| TlsError::File {
+            path: path.to_owned(),
+            why: format!("an authority: {e}"),
+        })?;
+    }
+    Ok(store)
+}
+
 impl ServerTls {
     /// A certificate, with those that lead to its authority behind it, and its key, both in PEM.
     ///
     /// # Errors
     /// A file is missing or holds something else, or the two do not belong together.
     pub fn from_files(certificate: &Path, key: &Path) -> Result<Self, TlsError> {
+        Self::new(certificate, key, None)
+    }
+
+    /// The same, for clients only that have a certificate by one of the authorities of a file in PEM.
+    ///
+    /// # Errors
+    /// A file is missing or holds something else, or certificate and key do not belong together.
+    pub fn for_known_clients(
+        certificate: &Path,
+        key: &Path,
+        authorities: &Path,
+    ) -> Result<Self, TlsError> {
+        Self::new(certificate, key, Some(authorities))
+    }
+
+    fn new(certificate: &Path, key: &Path, clients: Option<&Path>) -> Result<Self, TlsError> {
         let chain = certificates(certificate)?;
-        let key = PrivateKeyDer::from_pem_file(key).map_err(|e| TlsError::File {
-            path: key.to_owned(),
-            why: format!("a private key in PEM: {e}"),
-        })?;
+        let key = private_key(key)?;
         let unusable = |e: rustls::Error| TlsError::Unusable(e.to_string());
-        let config =
-            rustls::ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
-                .with_safe_default_protocol_versions()
-                .map_err(unusable)?
-                .with_no_client_auth()
-                .with_single_cert(chain, key)
-                .map_err(unusable)?;
+        let provider = Arc::new(ring::default_provider());
+        let builder = rustls::ServerConfig::builder_with_provider(Arc::clone(&provider))
+            .with_safe_default_protocol_versions()
+            .map_err(unusable)?;
+        let builder = match clients {
+            None => builder.with_no_client_auth(),
+            Some(path) => {
+                let verifier =
+                    WebPkiClientVerifier::builder_with_provider(Arc::new(roots(path)?), provider)
+                        .build()
+                        .map_err(|e| TlsError::Unusable(format!("{}: {e}", path.display())))?;
+                builder.with_client_cert_verifier(verifier)
+            }
+        };
+        let config = builder.with_single_cert(chain, key).map_err(unusable)?;
         Ok(Self {
             config: Arc::new(config),
         })
@@ -110,20 +150,27 @@ impl ServerTls {
     }
 }
 
-/// Puts TLS around a server's socket: its certificate must be of `name`, by an authority of `roots`.
-pub(crate) fn wrap_client(socket: Socket, roots: &Path, name: &str) -> io::Result<Socket> {
+/// Puts TLS around a server's socket: its certificate must be of `name`, by an authority in `ca-cert.pem` of the
+/// folder. Where the folder has `client-cert.pem` and `client-key.pem` too, they are shown to a server that asks.
+pub(crate) fn wrap_client(socket: Socket, folder: &Path, name: &str) -> io::Result<Socket> {
     let invalid = |e: String| io::Error::new(io::ErrorKind::InvalidInput, e);
-    let mut store = RootCertStore::empty();
-    for root in certificates(roots).map_err(|e| invalid(e.to_string()))? {
-        store
-            .add(root)
-            .map_err(|e| invalid(format!("{}: {e}", roots.display())))?;
-    }
-    let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+    let unusable = |e: TlsError| invalid(e.to_string());
+    let builder = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
         .with_safe_default_protocol_versions()
         .map_err(io::Error::other)?
-        .with_root_certificates(store)
-        .with_no_client_auth();
+        .with_root_certificates(roots(&folder.join("ca-cert.pem")).map_err(unusable)?);
+    let (own, key) = (
+        folder.join("client-cert.pem"),
+        folder.join("client-key.pem"),
+    );
+    let config = if own.exists() || key.exists() {
+        let chain = certificates(&own).map_err(unusable)?;
+        builder
+            .with_client_auth_cert(chain, private_key(&key).map_err(unusable)?)
+            .map_err(|e| invalid(format!("{}: {e}", own.display())))?
+    } else {
+        builder.with_no_client_auth()
+    };
     let name = ServerName::try_from(name.to_owned())
         .map_err(|_| invalid(format!("`{name}` is no name that a certificate can have")))?;
     let tls = ClientConnection::new(Arc::new(config), name).map_err(io::Error::other)?;

@@ -25,8 +25,8 @@ pub struct NbdUri {
 /// How a server is to be known.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct UriTls {
-    /// A file of authorities.
-    pub(crate) roots: PathBuf,
+    /// Where the authorities are, and the client's own certificate if it has one.
+    pub(crate) folder: PathBuf,
     /// Whose certificate it must be.
     pub(crate) name: String,
 }
@@ -155,7 +155,7 @@ impl std::str::FromStr for NbdUri {
         let tls = match (tls, folder) {
             (false, _) => None,
             (true, Some(folder)) => Some(UriTls {
-                roots: PathBuf::from(folder).join("ca-cert.pem"),
+                folder: folder.into(),
                 name: name.unwrap_or_else(|| match &place {
                     Place::Unix(_) => "localhost".to_owned(),
                     Place::Tcp { host, .. } => host.clone(),

@@ -86,6 +86,9 @@ fn the_contract_over_this_server() {
         ("ram(1000003)", ""),
         ("ram(3m,block=512)", ",connections=3"),
         ("ram(1m,readonly=1)", ""),
+        ("ram(1000003)", ",replies=structured,connections=4"),
+        ("ram(1m)", ",replies=simple"),
+        ("ram(1m)", ",replies=simple,connections=4"),
     ] {
         let make = || -> Device {
             let server = Running::new(ram(stack), ServerConfig::new());

@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 use cairn_block::{BlockDeviceExt as _, Device};
 use cairn_nbd::{Export, Listener, Server, ServerConfig};
-use wire::{Raw, Running, extended, opt, ram, registry, request, set_allocation};
+use wire::{Raw, Running, extended, opt, ram, registry, request};
 
 const EPERM: u32 = 1;
 const EIO: u32 = 5;
@@ -283,47 +283,14 @@ fn more_extents_than_one_chunk_may_have() {
     server.stop();
 }
 
-/// A connection with extended headers.
-fn wide(server: &Running, contexts: bool) -> std::os::unix::net::UnixStream {
-    let mut socket = server.connect();
-    socket.read_exact(&mut [0; 18]).unwrap();
-    let mut wire = vec![0, 0, 0, 3];
-    wire.extend(opt(11, b""));
-    if contexts {
-        wire.extend(set_allocation(""));
-    }
-    wire.extend(opt(7, &wire::GO_DEFAULT));
-    socket.write_all(&wire).unwrap();
-    for _ in 0..if contexts { 5 } else { 3 } {
-        let mut head = [0; 20];
-        socket.read_exact(&mut head).unwrap();
-        let len = u32::from_be_bytes(head[16..].try_into().unwrap());
-        socket.read_exact(&mut vec![0; len as usize]).unwrap();
-        assert!(head[12] < 128);
-    }
-    socket
-}
-
-/// One extended chunk: flags, type, cookie, offset, payload.
-fn chunk(socket: &mut std::os::unix::net::UnixStream) -> (u16, u16, u64, u64, Vec<u8>) {
-    let mut head = [0; 32];
-    socket.read_exact(&mut head).unwrap();
-    assert_eq!(head[..4], 0x6e8a_278c_u32.to_be_bytes());
-    let short = |at: usize| u16::from_be_bytes(head[at..at + 2].try_into().unwrap());
-    let long = |at: usize| u64::from_be_bytes(head[at..at + 8].try_into().unwrap());
-    let mut body = vec![0; usize::try_from(long(24)).unwrap()];
-    socket.read_exact(&mut body).unwrap();
-    (short(4), short(6), long(8), long(16), body)
-}
-
 #[test]
 fn extended_headers() {
     let server = Running::new(ram("ram(5g)"), ServerConfig::new());
-    let mut s = wide(&server, true);
+    let mut s = wire::wide(&server, true);
     let mut ask = |wire: &[u8], data: &[u8]| {
         s.write_all(wire).unwrap();
         s.write_all(data).unwrap();
-        chunk(&mut s)
+        wire::chunk(&mut s)
     };
     let (flags, kind, cookie, offset, body) = ask(&extended(WRITE, 32, 7, 4096, 512), &[9; 512]);
     assert_eq!(
@@ -363,9 +330,9 @@ fn extended_headers() {
     }
     assert_eq!(error(&ask(&extended(99, 0, 14, 0, 1), &[])), EINVAL);
     drop(s);
-    let mut s = wide(&server, false);
+    let mut s = wire::wide(&server, false);
     s.write_all(&extended(STATUS, 0, 1, 0, 4096)).unwrap();
-    assert_eq!(error(&chunk(&mut s)), EINVAL);
+    assert_eq!(error(&wire::chunk(&mut s)), EINVAL);
     drop(s);
     server.stop();
 }
@@ -452,4 +419,64 @@ fn several_exports_are_apart() {
     assert!(size(b"").is_err());
     stop.stop();
     thread.join().unwrap().unwrap();
+}
+
+#[test]
+fn each_device_shows_what_it_can() {
+    // HAS_FLAGS, READ_ONLY, FLUSH, FUA, ROTATIONAL, TRIM, WRITE_ZEROES, CAN_MULTI_CONN, CACHE, FAST_ZERO
+    let all = 1 | 4 | 8 | 32 | 64 | 256 | 2048;
+    for (spec, yes, no, sizes) in [
+        ("ram(1m)", all, 2 | 16 | 128 | 512 | 1024 | 4096, [1, 4096]),
+        (
+            "ram(1m,block=4k)",
+            1 | 4 | 8 | 32 | 64,
+            2 | 16,
+            [4096, 4096],
+        ),
+        ("readonly/ram(1m)", 1 | 2, 8 | 32 | 64 | 2048, [1, 4096]),
+    ] {
+        let server = Running::new(open(spec), ServerConfig::new());
+        let mut client = server.connect();
+        client.read_exact(&mut [0; 18]).unwrap();
+        let question = [0, 0, 0, 0, 0, 1, 0, 3];
+        let wire = [vec![0, 0, 0, 3], opt(6, &question)].concat();
+        client.write_all(&wire).unwrap();
+        let mut told = [0; 20 + 12 + 20 + 14 + 20];
+        client.read_exact(&mut told).unwrap();
+        let flags = u16::from_be_bytes([told[30], told[31]]);
+        assert_eq!((flags & yes, flags & no), (yes, 0), "{spec}: {flags:#b}");
+        let word = |at: usize| u32::from_be_bytes(told[at..at + 4].try_into().unwrap());
+        assert_eq!(
+            [word(54), word(58), word(62)],
+            [sizes[0], sizes[1], 64 << 20]
+        );
+        drop(client);
+        server.stop();
+    }
+}
+
+#[test]
+fn more_requests_than_may_be_in_flight_wait_and_none_fails() {
+    let config = ServerConfig::new().in_flight(4, 64 << 10).threads(8);
+    let server = Running::new(open("delay(read=200us,write=200us)/ram(1m)"), config);
+    let mut c = Raw::go(server.connect(), false);
+    let mut wire = Vec::new();
+    for i in 0..300_u64 {
+        wire.extend(request(WRITE, 0, i, (i % 64) * 4096, 512));
+        wire.extend([7; 512]);
+    }
+    let mut to = c.socket.try_clone().unwrap();
+    let sending = std::thread::spawn(move || to.write_all(&wire).unwrap());
+    let mut seen: Vec<u64> = (0..300)
+        .map(|_| {
+            let (cookie, error, _) = c.answer(0);
+            assert_eq!(error, 0);
+            cookie
+        })
+        .collect();
+    sending.join().unwrap();
+    seen.sort_unstable();
+    assert_eq!(seen, (0..300).collect::<Vec<u64>>());
+    drop(c);
+    server.stop();
 }

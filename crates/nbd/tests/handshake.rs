@@ -230,6 +230,32 @@ fn names_of_4096_bytes_are_fine_and_longer_ones_refused() {
 }
 
 #[test]
+fn names_are_text_without_nul() {
+    for bad in [&b"di\0sk"[..], b"\xff\xfe", b"\xc3"] {
+        let len = u32::try_from(bad.len()).unwrap().to_be_bytes();
+        let question = [&len[..], bad, &[0; 2]].concat();
+        let context = [&len[..], bad, &[0; 4]].concat();
+        let query = [&[0; 4][..], &1_u32.to_be_bytes(), &len, bad].concat();
+        let mut talk = Talk::new(TlsPolicy::Never);
+        talk.say(&opt(option::STRUCTURED_REPLY, b"")).unwrap();
+        for wire in [
+            opt(option::INFO, &question),
+            opt(option::GO, &question),
+            opt(option::SET_META_CONTEXT, &context),
+            opt(option::LIST_META_CONTEXT, &query),
+        ] {
+            assert_eq!(talk.kinds(&wire), [ERR + 3], "{bad:?}");
+        }
+        assert!(talk.say(&opt(option::EXPORT_NAME, bad)).is_err());
+    }
+    // Neither does TLS take data, whether there is any or not.
+    for tls in [TlsPolicy::Never, TlsPolicy::Offered, TlsPolicy::Required] {
+        let mut talk = Talk::new(tls);
+        assert_eq!(talk.kinds(&opt(option::STARTTLS, b"x")), [ERR + 3]);
+    }
+}
+
+#[test]
 fn every_length_field_at_its_edges() {
     let question = go(option::INFO, "disk", &[3]);
     let context = meta(option::SET_META_CONTEXT, "disk", &["base:allocation"]);

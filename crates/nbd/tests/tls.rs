@@ -38,12 +38,17 @@ impl Papers {
             "subjectAltName=DNS:localhost,IP:127.0.0.1\nbasicConstraints=CA:FALSE\n",
         )
         .unwrap();
+        std::fs::write(at("own.ext"), "basicConstraints=CA:FALSE\n").unwrap();
         let key = "-newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes";
         for line in [
             format!("req -x509 {key} -keyout ca-key.pem -out ca-cert.pem -days 2 -subj /CN=ca"),
             format!("req {key} -keyout server-key.pem -out server.csr -subj /CN=localhost"),
             "x509 -req -in server.csr -CA ca-cert.pem -CAkey ca-key.pem -CAcreateserial -days 2 \
              -extfile server.ext -out server-cert.pem"
+                .to_owned(),
+            format!("req {key} -keyout own-key.pem -out own.csr -subj /CN=client"),
+            "x509 -req -in own.csr -CA ca-cert.pem -CAkey ca-key.pem -CAcreateserial -days 2 \
+             -extfile own.ext -out own-cert.pem"
                 .to_owned(),
         ] {
             let mut openssl = Command::new("openssl");
@@ -115,6 +120,11 @@ fn this_client_over_tls() {
             }
         });
         drop(stack);
+        if policy == TlsPolicy::Offered {
+            // Who does not ask for TLS is served all the same.
+            let mut plain = Raw::go(server.connect(), true);
+            assert_eq!(plain.read(1 << 20, 4).unwrap(), [1; 4]);
+        }
         server.wait_for_clients(0);
         server.stop();
     }
@@ -180,6 +190,55 @@ fn words_from_before_tls_are_dropped_and_noise_ends_only_its_own_connection() {
     assert_eq!(next.write(0, &[7; 512]), 0);
     drop(next);
     server.stop();
+}
+
+#[test]
+fn a_client_may_have_to_show_its_own_certificate() {
+    let Some(papers) = Papers::new() else { return };
+    let Some(others) = Papers::new() else { return };
+    let at = |name: &str| papers.path().join(name);
+    let tls = ServerTls::for_known_clients(
+        &at("server-cert.pem"),
+        &at("server-key.pem"),
+        &at("ca-cert.pem"),
+    )
+    .unwrap();
+    let config = ServerConfig::new().tls(tls, TlsPolicy::Required);
+    let server = Running::new(ram("ram(1m)"), config);
+    let uri = papers.uri(&server.path, "localhost");
+    let reads = || {
+        let stack = open(&uri).map_err(|e| e.to_string())?;
+        stack.device().read_vec(0, 4).map_err(|e| e.to_string())
+    };
+    // Without one, and with one that another authority gave out.
+    reads().unwrap_err();
+    for file in ["cert.pem", "key.pem"] {
+        let from = others.path().join(format!("own-{file}"));
+        std::fs::copy(from, at(&format!("client-{file}"))).unwrap();
+    }
+    reads().unwrap_err();
+    if installed("nbdinfo") {
+        let refused = Command::new("nbdinfo").arg(&uri).output().unwrap();
+        assert!(!refused.status.success());
+    }
+    for file in ["cert.pem", "key.pem"] {
+        std::fs::copy(at(&format!("own-{file}")), at(&format!("client-{file}"))).unwrap();
+    }
+    assert_eq!(reads().unwrap(), [0; 4]);
+    if installed("nbdinfo") {
+        ran(Command::new("nbdinfo").arg(&uri));
+    }
+    // Half of it is said to be missing.
+    std::fs::remove_file(at("client-key.pem")).unwrap();
+    assert!(reads().unwrap_err().contains("client-key.pem"));
+    server.wait_for_clients(0);
+    server.stop();
+    let none = ServerTls::for_known_clients(
+        &at("server-cert.pem"),
+        &at("server-key.pem"),
+        &at("server-key.pem"),
+    );
+    assert!(none.unwrap_err().to_string().contains("server-key.pem"));
 }
 
 fn ran(command: &mut Command) -> Output {

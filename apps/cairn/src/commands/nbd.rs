@@ -13,6 +13,7 @@ use std::time::Duration;
 use anyhow::Context as _;
 use cairn_block::Stack;
 use cairn_lab::Registry;
+use cairn_nbd::codec::HandshakeLimits;
 use cairn_nbd::{Export, Listener, Recorder, Server, ServerConfig, Stopper};
 
 use super::dash;
@@ -48,8 +49,14 @@ fn serve(args: &ServeArgs, registry: &Registry) -> anyhow::Result<u8> {
             Ok(export.described(about)?.read_only(args.read_only))
         })
         .collect::<anyhow::Result<Vec<_>>>()?;
+    let mut handshake = HandshakeLimits::default();
+    (handshake.options, handshake.queries) = (args.max_options, args.max_queries);
+    let wide = |n: u32| usize::try_from(n).unwrap_or(usize::MAX);
     let mut config = ServerConfig::new()
-        .connections(usize::try_from(args.max_conn).unwrap_or(usize::MAX))
+        .handshake(handshake)
+        .in_flight(wide(args.max_requests), wide(args.max_bytes))
+        .stalled(args.send_timeout)
+        .connections(wide(args.max_conn))
         .handshake_time(args.handshake_timeout)
         .idle(args.idle_timeout)
         .threads(args.threads.into())

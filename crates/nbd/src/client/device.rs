@@ -13,7 +13,7 @@ use cairn_block::{
 };
 
 use super::link::{Call, Link};
-use super::{CallError, ConnectError};
+use super::{CallError, ConnectError, NbdConfig};
 use crate::codec::{CommandFlags, StatusFlags, TransmissionFlags, WireError, command};
 use crate::uri::NbdUri;
 
@@ -22,36 +22,6 @@ use crate::uri::NbdUri;
 const SLICE: u64 = 1 << 30;
 /// Times that one request is asked again on new connections.
 const RETRIES: u32 = 3;
-
-/// How a device reaches its server.
-#[derive(Debug, Clone)]
-#[non_exhaustive]
-pub struct NbdConfig {
-    /// Connections to spread requests over; more than one only if the server allows it.
-    pub connections: usize,
-    /// Most requests in flight on one connection; a thread with one more waits.
-    pub depth: usize,
-    /// Longest wait for a reply, and for a connection.
-    pub timeout: Duration,
-    /// How long to try to connect again when the connection is lost; zero means never.
-    pub reconnect: Duration,
-}
-
-impl NbdConfig {
-    /// Requests in flight that a connection has by default: as many as this crate's server takes in.
-    pub const DEPTH: usize = 256;
-}
-
-impl Default for NbdConfig {
-    fn default() -> Self {
-        Self {
-            connections: 1,
-            depth: Self::DEPTH,
-            timeout: Duration::from_secs(30),
-            reconnect: Duration::ZERO,
-        }
-    }
-}
 
 /// An export of an NBD server as a device.
 ///

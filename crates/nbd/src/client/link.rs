@@ -79,7 +79,7 @@ impl Link {
         let mut socket = connect(&uri.place, timeout)?;
         socket.prepare()?;
         let mut buf = Vec::new();
-        let ready = greet(&mut socket, uri, &mut buf, deadline)?;
+        let ready = greet(&mut socket, uri, config, &mut buf, deadline)?;
         Ok(Self {
             socket,
             rules: ClientTransmission::new(ready.framing),
@@ -477,11 +477,13 @@ fn connect(place: &Place, timeout: Duration) -> Result<Socket, ConnectError> {
 fn greet(
     socket: &mut Socket,
     uri: &NbdUri,
+    config: &NbdConfig,
     buf: &mut Vec<u8>,
     deadline: Instant,
 ) -> Result<ClientReady, ConnectError> {
     let mut wishes = ClientWishes::new(uri.export());
     wishes.tls = uri.tls.is_some();
+    wishes.framing = config.replies;
     let mut handshake = ClientHandshake::new(wishes);
     let mut out = Vec::new();
     loop {
@@ -516,7 +518,7 @@ fn encrypt(socket: &mut Socket, uri: &NbdUri) -> io::Result<()> {
         return Err(io::ErrorKind::Unsupported.into());
     };
     let plain = std::mem::replace(socket, Socket::closed()?);
-    *socket = crate::tls::wrap_client(plain, &tls.roots, &tls.name)?;
+    *socket = crate::tls::wrap_client(plain, &tls.folder, &tls.name)?;
     Ok(())
 }
 

@@ -6,8 +6,9 @@ use std::time::Duration;
 
 use cairn_block::{BuildError, Device, Node, Param, ParamKind, Registry, Shape, Site};
 
-use super::ConnectError;
-use super::device::{NbdConfig, NbdDevice};
+use super::device::NbdDevice;
+use super::{ConnectError, NbdConfig};
+use crate::codec::Framing;
 use crate::uri::NbdUri;
 
 const PARAMS: &[Param] = &[
@@ -37,6 +38,12 @@ const PARAMS: &[Param] = &[
         "how long to try to connect again after a loss; 0s is never",
     )
     .or("0s"),
+    Param::new(
+        "replies",
+        ParamKind::Choice(&["simple", "structured", "extended"]),
+        "the best kind of replies to ask for",
+    )
+    .or("extended"),
 ];
 
 /// Adds `nbd` to a registry.
@@ -73,6 +80,14 @@ pub(super) fn node(uri: &str, config: &NbdConfig) -> Node {
     if config.reconnect != usual.reconnect {
         node = node.arg("reconnect", time(config.reconnect));
     }
+    if config.replies != usual.replies {
+        let word = match config.replies {
+            Framing::Simple => "simple",
+            Framing::Structured => "structured",
+            Framing::Extended => "extended",
+        };
+        node = node.arg("replies", word);
+    }
     node
 }
 
@@ -93,6 +108,11 @@ fn build(site: &Site<'_>) -> Result<Device, BuildError> {
             .unwrap_or(NbdConfig::DEPTH),
         timeout,
         reconnect: args.time("reconnect").unwrap_or_default(),
+        replies: match args.text("replies") {
+            Some("simple") => Framing::Simple,
+            Some("structured") => Framing::Structured,
+            _ => Framing::Extended,
+        },
     };
     site.may_open(text)?;
     // Limits and capabilities are the server's to tell, so even a plan asks it.

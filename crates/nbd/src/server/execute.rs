@@ -83,8 +83,9 @@ impl Executor<'_> {
                 to.out.put(to.pool, reply.done().as_slice());
             }),
         };
-        if let Err(failure) = result {
+        if let Err(mut failure) = result {
             to.out.rewind(mark, to.pool);
+            failure.error = allowed(request, failure.error);
             self.fail(request, &failure, to);
             return Some(failure.error);
         }
@@ -286,6 +287,17 @@ impl Executor<'_> {
         Reply::to(self.rules.framing(), r).status(&status, &mut to.scratch.text);
         to.out.put(to.pool, &to.scratch.text);
         Ok(())
+    }
+}
+
+/// The error that this request may be answered with: two numbers have a meaning of their own, which another device
+/// below need not keep to.
+fn allowed(request: &Request, error: WireError) -> WireError {
+    let fast = request.flags.contains(CommandFlags::FAST_ZERO);
+    match error {
+        WireError::NotSup if !fast => WireError::Inval,
+        WireError::Overflow if request.command != command::READ => WireError::Inval,
+        other => other,
     }
 }
 

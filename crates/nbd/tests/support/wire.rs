@@ -141,6 +141,39 @@ pub(crate) fn set_allocation(name: &str) -> Vec<u8> {
     opt(10, &data)
 }
 
+/// A connection with extended headers.
+pub(crate) fn wide(server: &Running, contexts: bool) -> UnixStream {
+    let mut socket = server.connect();
+    socket.read_exact(&mut [0; 18]).unwrap();
+    let mut wire = vec![0, 0, 0, 3];
+    wire.extend(opt(11, b""));
+    if contexts {
+        wire.extend(set_allocation(""));
+    }
+    wire.extend(opt(7, &GO_DEFAULT));
+    socket.write_all(&wire).unwrap();
+    for _ in 0..if contexts { 5 } else { 3 } {
+        let mut head = [0; 20];
+        socket.read_exact(&mut head).unwrap();
+        let len = u32::from_be_bytes(head[16..].try_into().unwrap());
+        socket.read_exact(&mut vec![0; len as usize]).unwrap();
+        assert!(head[12] < 128);
+    }
+    socket
+}
+
+/// One extended chunk: flags, type, cookie, offset, payload.
+pub(crate) fn chunk(socket: &mut UnixStream) -> (u16, u16, u64, u64, Vec<u8>) {
+    let mut head = [0; 32];
+    socket.read_exact(&mut head).unwrap();
+    assert_eq!(head[..4], 0x6e8a_278c_u32.to_be_bytes());
+    let short = |at: usize| u16::from_be_bytes(head[at..at + 2].try_into().unwrap());
+    let long = |at: usize| u64::from_be_bytes(head[at..at + 8].try_into().unwrap());
+    let mut body = vec![0; usize::try_from(long(24)).unwrap()];
+    socket.read_exact(&mut body).unwrap();
+    (short(4), short(6), long(8), long(16), body)
+}
+
 /// Whole conversations of several kinds.
 pub(crate) fn conversations() -> Vec<Vec<u8>> {
     let hello = |flags: u8| vec![0, 0, 0, flags];

@@ -28,7 +28,11 @@ pub(super) fn with(config: ServerConfig, args: &ServeArgs) -> anyhow::Result<Ser
         Tls::Require => cairn_nbd::codec::TlsPolicy::Required,
         Tls::Offer => cairn_nbd::codec::TlsPolicy::Offered,
     };
-    Ok(config.tls(cairn_nbd::ServerTls::from_files(cert, key)?, policy))
+    let tls = match &args.tls_client_ca {
+        None => cairn_nbd::ServerTls::from_files(cert, key)?,
+        Some(ca) => cairn_nbd::ServerTls::for_known_clients(cert, key, ca)?,
+    };
+    Ok(config.tls(tls, policy))
 }
 
 /// A server that cannot encrypt, and is not started where it should.

@@ -188,6 +188,8 @@ fn fiologparser_reads_the_logs() {
     let mut log = String::new();
     for n in 0..40_u64 {
         let entry = LogEntry {
+            largest: 0,
+            issued_ns: 0,
             time_ms: n * 50,
             value: 100 + n,
             dir: Ddir::Read,

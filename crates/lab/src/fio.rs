@@ -2,6 +2,7 @@
 
 pub(crate) mod accept;
 pub(crate) mod clones;
+pub(crate) mod exec;
 pub(crate) mod figures;
 pub(crate) mod ground;
 pub(crate) mod lane;

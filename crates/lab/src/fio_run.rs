@@ -52,6 +52,8 @@ pub struct FioOptions<'a> {
     pub seed: u64,
     /// One I/O in so many is timed, at random; 0 and 1 are every one. Counts are exact whatever is timed.
     pub sample: u32,
+    /// Jobs may run commands on this machine: `exec_prerun` and `exec_postrun`.
+    pub allow_exec: bool,
     /// Arms of policies, by name.
     pub policies: Vec<(String, String)>,
     /// Set from outside to end the run early; what was measured so far is the result.
@@ -64,8 +66,8 @@ pub struct FioOptions<'a> {
     pub status: Option<&'a mut dyn FnMut(RunResult)>,
     /// Time between two calls of `status`; zero is never.
     pub status_interval: Duration,
-    /// Given each file that a job asked for, name and content, on the calling thread at the end: logs, and blocks
-    /// that were not what they should be.
+    /// Given each file that a job asked for, name and content, on the calling thread at the end: logs, blocks that
+    /// were not what they should be, and what commands said.
     pub logs: Option<LogTaker<'a>>,
 }
 
@@ -123,6 +125,9 @@ pub fn run_fio(
     };
     for job in &plan.jobs {
         accept::accept(plan, job, &mut note)?;
+        if !options.allow_exec {
+            accept::no_commands(job)?;
+        }
     }
     let map = with_exports(plan, &options.map);
     let choice = Choice {
@@ -391,6 +396,7 @@ impl Run<'_> {
         track.cells = workers.iter().map(|(_, cell)| Arc::clone(cell)).collect();
         track.state = State::Created;
         let lanes_left = Arc::new(AtomicUsize::new(workers.len()));
+        let commands = track.spec.commands().map(Arc::new);
         for (worker, _) in workers {
             let thread = LaneThread {
                 index,
@@ -399,6 +405,7 @@ impl Run<'_> {
                 stop: Arc::clone(&track.stop),
                 lanes_left: Arc::clone(&lanes_left),
                 end_flush: track.spec.end_flush,
+                commands: commands.clone(),
                 cpus: track.spec.cpus(),
                 tell: tell.clone(),
             };

@@ -251,7 +251,9 @@ fn fio(
 ) -> Result<(Load, Workload), LabError> {
     let broken = |source: FioError| LabError::fio(&spec.name, source);
     for job in &plan.jobs {
-        accept::accept(plan, job, &mut |_| {}).map_err(broken)?;
+        accept::accept(plan, job, &mut |_| {})
+            .and_then(|()| accept::no_commands(job))
+            .map_err(broken)?;
         if job.queue.ioengine == IoEngine::FileDelete {
             let why = "jobs of a scenario go on for ever, and a name is deleted once only; creat-clo makes and \
                        deletes files";

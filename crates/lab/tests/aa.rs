@@ -5,9 +5,43 @@
     reason = "a failure here is the test's own"
 )]
 
+use std::path::Path;
 use std::time::Duration;
 
 use cairn_lab::{Ab, PolicyInfo, Registry, run_ab};
+
+/// A registry with a policy that switches nothing.
+fn registry() -> Registry {
+    let mut registry = Registry::default();
+    let info = PolicyInfo::new(
+        "nothing",
+        'v',
+        &["off", "on"],
+        "switches nothing",
+        "this test",
+    );
+    registry.register_policy(info, |_| {}).unwrap();
+    registry
+}
+
+/// A small load on memory alone.
+fn scenario(folder: &Path) -> String {
+    let path = folder.join("aa.toml");
+    let text = "name = \"aa\"\nstack = \"ram(64m)\"\n[workload]\nkind = \"fio\"\n\
+                options = \"--rw=randwrite --bs=4k --size=32m --norandommap --filename=/dev/x\"\n";
+    std::fs::write(&path, text).unwrap();
+    path.display().to_string()
+}
+
+#[test]
+fn what_the_long_form_compares_can_be_run() {
+    let temp = tempfile::tempdir().unwrap();
+    let plan = cairn_lab::Scenario::load(&scenario(temp.path())).unwrap();
+    let options = cairn_lab::Options::default();
+    let lab = cairn_lab::Lab::start(plan, &registry(), options).unwrap();
+    lab.policies().set_by_name("nothing", "on").unwrap();
+    assert_eq!(lab.finish().first_error, None);
+}
 
 #[test]
 #[ignore = "200 comparisons of 10 pairs take half an hour on a quiet machine; just soak aa"]
@@ -16,25 +50,13 @@ fn an_arm_against_itself_is_seldom_called_different() {
         .ok()
         .and_then(|n| n.parse().ok())
         .unwrap_or(200);
-    // A policy that switches nothing.
-    let mut registry = Registry::default();
-    let info = PolicyInfo::new(
-        "nothing",
-        'x',
-        &["off", "on"],
-        "switches nothing",
-        "this test",
-    );
-    registry.register_policy(info, |_| {}).unwrap();
+    let registry = registry();
     let temp = tempfile::tempdir().unwrap();
-    let scenario = temp.path().join("aa.toml");
-    let text = "name = \"aa\"\nstack = \"ram(64m)\"\n[workload]\nkind = \"fio\"\n\
-                options = \"--rw=randwrite --bs=4k --size=32m --norandommap --filename=/dev/x\"\n";
-    std::fs::write(&scenario, text).unwrap();
+    let scenario = scenario(temp.path());
     let (mut called, mut unusable) = (0, 0);
     for round in 0..comparisons {
         let ab = Ab {
-            scenario: Some(scenario.display().to_string()),
+            scenario: Some(scenario.clone()),
             run_time: Duration::from_millis(200),
             warmup: Duration::from_millis(50),
             // Each comparison counts, so that none is spent on telling what the machine resolves.

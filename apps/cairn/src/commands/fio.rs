@@ -30,6 +30,7 @@ Cairn's own options:
   --map PATH=SPEC    another stack for paths that begin with PATH; repeatable
   --on file|device   paths are files of the file layer, or windows of the device
   --sample N         time one I/O in N, at random; counts stay exact
+  --allow-exec       run the commands of exec_prerun and exec_postrun on this machine
   --lenient          list unknown options instead of refusing them
 
 A path in a job is never opened on this machine unless --map says so.
@@ -51,6 +52,7 @@ pub(crate) fn run(args: FioArgs, registry: &Registry) -> anyhow::Result<u8> {
         .own_option("map", true)
         .own_option("on", true)
         .own_option("sample", true)
+        .own_option("allow-exec", false)
         .command_line(&words)?;
     if let Some(show) = &plan.run.show {
         return shown(show, &plan);
@@ -138,6 +140,7 @@ fn execute(plan: &Plan, registry: &Registry) -> anyhow::Result<u8> {
             map: own.map,
             on: own.on,
             sample: own.sample,
+            allow_exec: own.allow_exec,
             cancel: Some(interrupt.flag()),
             progress: Some(&mut progress),
             progress_interval: plan.run.eta_interval,
@@ -185,6 +188,7 @@ struct Own {
     map: Vec<(String, String)>,
     on: Option<On>,
     sample: u32,
+    allow_exec: bool,
 }
 
 fn own_options(given: &[OwnOption]) -> anyhow::Result<Own> {
@@ -196,6 +200,7 @@ fn own_options(given: &[OwnOption]) -> anyhow::Result<Own> {
                 bail!("--{name} is given more than once: give one, as only one can hold")
             }
             "stack" => own.stack = Some(value.to_owned()),
+            "allow-exec" => own.allow_exec = true,
             "map" => match value.split_once('=') {
                 Some((path, spec)) if !path.is_empty() => {
                     own.map.push((path.to_owned(), spec.to_owned()));

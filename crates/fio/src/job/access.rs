@@ -246,6 +246,8 @@ pub enum Distribution {
     Normal(ShapedDistribution),
     /// Zones, for each direction a list; the shares of a list add up to 100.
     Zoned(PerDir<Vec<ZoneShare>>),
+    /// These blocks in this order, over and over; numbers count blocks of the smallest size.
+    Sequence(Vec<u64>),
 }
 
 /// Random sequences.
@@ -267,6 +269,8 @@ pub struct Random {
     pub generator: RandomGenerator,
     /// `random_distribution=`.
     pub distribution: Distribution,
+    /// `random_sequence_stride=` (default 0): each round of a sequence lies behind the one before.
+    pub sequence_stride: bool,
     /// `softrandommap=`: go on without a map if it cannot be had.
     pub softrandommap: bool,
 }
@@ -280,6 +284,7 @@ impl Default for Random {
             randseed: None,
             generator: RandomGenerator::Tausworthe,
             distribution: Distribution::Uniform,
+            sequence_stride: false,
             softrandommap: false,
         }
     }

@@ -89,7 +89,7 @@ pub struct Control {
     pub flow_id: u32,
     /// `flow_sleep=`: pause after being held back.
     pub flow_sleep: Duration,
-    /// `exec_prerun=`: refused by an engine that does not run commands.
+    /// `exec_prerun=`: a command of this machine; an engine should ask for leave before it runs one.
     pub exec_prerun: Option<String>,
     /// `exec_postrun=`.
     pub exec_postrun: Option<String>,

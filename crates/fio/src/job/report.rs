@@ -50,6 +50,8 @@ pub struct SteadyState {
     pub duration: Duration,
     /// `steadystate_ramp_time=`.
     pub ramp: Duration,
+    /// `ss_interval=` (default 1 s): length of a sample.
+    pub interval: Duration,
 }
 
 /// What is measured and how it is shown.
@@ -125,6 +127,7 @@ impl Default for Report {
                 limit: SteadyLimit::Percent(0.01),
                 duration: Duration::ZERO,
                 ramp: Duration::ZERO,
+                interval: Duration::from_secs(1),
             },
         }
     }
@@ -155,10 +158,14 @@ pub struct Logs {
     pub hist_coarseness: u32,
     /// `log_max_value=` (default 0): the largest of a window instead of its mean.
     pub max_value: bool,
+    /// `log_window_value=both`: the largest of a window in a column behind its mean.
+    pub both_values: bool,
     /// `log_offset=` (default 0): a column with the offset.
     pub offset: bool,
     /// `log_prio=` (default 0).
     pub prio: bool,
+    /// `log_issue_time=` (default 0): a column with the time of issue in ns.
+    pub issue_time: bool,
     /// `log_unix_epoch=` or `log_alternate_epoch=`: times since 1970.
     pub unix_epoch: bool,
 }
@@ -175,8 +182,10 @@ impl Default for Logs {
             hist_every: Duration::ZERO,
             hist_coarseness: 0,
             max_value: false,
+            both_values: false,
             offset: false,
             prio: false,
+            issue_time: false,
             unix_epoch: false,
         }
     }

@@ -78,6 +78,8 @@ pub struct Verify {
     pub backlog_batch: Option<u32>,
     /// `verify_async=` (default 0): threads that check.
     pub async_threads: u32,
+    /// `verify_async_cpus=`, as CPU numbers; empty is all.
+    pub async_cpus: Vec<u32>,
     /// `verify_state_save=` (default 1).
     pub state_save: bool,
     /// `verify_state_load=` (default 0).
@@ -101,6 +103,7 @@ impl Default for Verify {
             backlog: None,
             backlog_batch: None,
             async_threads: 0,
+            async_cpus: Vec::new(),
             state_save: true,
             state_load: false,
             experimental: false,

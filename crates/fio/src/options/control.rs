@@ -141,6 +141,22 @@ pub(super) static TABLE: &[OptionDef] = &[
     )
     .unmodelled(),
     opt(
+        "exec_prerun",
+        &[],
+        Next,
+        "",
+        "Command before the job",
+        Set::Text(|j, v| j.control.exec_prerun = Some(v.to_owned())),
+    ),
+    opt(
+        "exec_postrun",
+        &[],
+        Next,
+        "",
+        "Command after the job",
+        Set::Text(|j, v| j.control.exec_postrun = Some(v.to_owned())),
+    ),
+    opt(
         "flow",
         &[],
         Next,
@@ -205,7 +221,7 @@ fn startdelay(job: &mut Job, text: &str) -> Result<(), Reason> {
     Ok(())
 }
 
-fn cpus(text: &str) -> Result<Vec<u32>, Reason> {
+pub(super) fn cpus(text: &str) -> Result<Vec<u32>, Reason> {
     // The kernel's own limit on CPUs; a longer range is a slip, and a list of it would be memory.
     const LIMIT: u32 = 8192;
     let number = |part: &str| {

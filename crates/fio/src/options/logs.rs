@@ -75,10 +75,19 @@ pub(super) static TABLE: &[OptionDef] = &[
         &["log_window_value"],
         Next,
         "0",
-        "Log the largest of a window",
-        Set::Words(&["0", "1", "avg", "max"], |j, v| {
+        "Log the largest of a window, its mean, or both",
+        Set::Words(&["0", "1", "avg", "max", "both"], |j, v| {
             j.logs.max_value = v == "1" || v == "max";
+            j.logs.both_values = v == "both";
         }),
+    ),
+    opt(
+        "log_issue_time",
+        &[],
+        Next,
+        "0",
+        "A column with the time of issue",
+        boolean!(logs.issue_time),
     ),
     opt(
         "log_offset",

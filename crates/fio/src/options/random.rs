@@ -65,9 +65,17 @@ pub(super) static TABLE: &[OptionDef] = &[
         "random",
         "Distribution of random offsets",
         Set::Custom(
-            "random, zipf:theta, pareto:h, normal:deviation, zoned:share/size%:... or zoned_abs:share/size:...",
+            "random, zipf:theta, pareto:h, normal:deviation, zoned:share/size%:..., zoned_abs:share/size:... or sequence:block,...",
             distribution,
         ),
+    ),
+    opt(
+        "random_sequence_stride",
+        &[],
+        Next,
+        "0",
+        "Each round of a sequence behind the one before",
+        boolean!(random.sequence_stride),
     ),
 ];
 
@@ -105,12 +113,43 @@ fn distribution(job: &mut Job, text: &str) -> Result<(), Reason> {
             value::zones(rest, base, word == "zoned_abs")?.store(&mut lists, |zones| zones);
             Distribution::Zoned(lists)
         }
+        "sequence" => Distribution::Sequence(sequence(rest)?),
         _ => {
-            let words = &["random", "zipf", "pareto", "normal", "zoned", "zoned_abs"];
+            let words = &[
+                "random",
+                "zipf",
+                "pareto",
+                "normal",
+                "zoned",
+                "zoned_abs",
+                "sequence",
+            ];
             return Err(super::suggest::wrong_word(word, words));
         }
     };
     Ok(())
+}
+
+/// The numbers of blocks, by comma.
+fn sequence(text: &str) -> Result<Vec<u64>, Reason> {
+    // A longer list is a log: replay one with read_iolog.
+    const MOST: usize = 1024;
+    let blocks: Vec<u64> = text
+        .split(',')
+        .map(|part| {
+            let part = part.trim();
+            part.parse().map_err(|_| {
+                format!("`{part}` is no block number; write for example sequence:2,0,1")
+            })
+        })
+        .collect::<Result<_, Reason>>()?;
+    if blocks.len() > MOST {
+        return Err(format!(
+            "{} blocks are more than {MOST}; replay a log instead",
+            blocks.len()
+        ));
+    }
+    Ok(blocks)
 }
 
 fn shaped(text: &str, default: f64) -> Result<ShapedDistribution, Reason> {

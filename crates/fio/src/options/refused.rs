@@ -5,7 +5,6 @@ use super::{OptionDef, Tier, opt};
 use Tier::Refused;
 
 const ZBD: &str = "zoned block devices are not modelled";
-const EXEC: &str = "commands of a job file are not run";
 
 /// The options in the order of the help.
 pub(super) static TABLE: &[OptionDef] = &[
@@ -89,22 +88,6 @@ pub(super) static TABLE: &[OptionDef] = &[
         "",
         "How often zones are reset",
         Set::Refused(ZBD),
-    ),
-    opt(
-        "exec_prerun",
-        &[],
-        Refused,
-        "",
-        "Command before the job",
-        Set::Refused(EXEC),
-    ),
-    opt(
-        "exec_postrun",
-        &[],
-        Refused,
-        "",
-        "Command after the job",
-        Set::Refused(EXEC),
     ),
     opt(
         "profile",

@@ -195,6 +195,16 @@ pub(super) static TABLE: &[OptionDef] = &[
         Set::Time(SECONDS, |j, v| j.report.steadystate.ramp = v),
     ),
     opt(
+        "steadystate_check_interval",
+        &["ss_interval"],
+        Next,
+        "1",
+        "Length of a sample it is judged by",
+        Set::Time(SECONDS, |j, v| {
+            j.report.steadystate.interval = v.max(std::time::Duration::from_millis(10));
+        }),
+    ),
+    opt(
         "block_error_percentiles",
         &[],
         Next,

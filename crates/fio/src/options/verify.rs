@@ -87,6 +87,17 @@ pub(super) static TABLE: &[OptionDef] = &[
         Set::Int(0, U32, |j, v| j.verify.async_threads = n32(v)),
     ),
     opt(
+        "verify_async_cpus",
+        &[],
+        Next,
+        "",
+        "CPUs the threads that check may use",
+        Set::Custom("CPU numbers and ranges by comma (0-3,6)", |j, v| {
+            j.verify.async_cpus = super::control::cpus(v)?;
+            Ok(())
+        }),
+    ),
+    opt(
         "verify_backlog",
         &[],
         Must,

@@ -92,24 +92,29 @@ pub struct LogEntry {
     pub bs: u64,
     /// Offset in bytes; 0 for a window.
     pub offset: u64,
+    /// Largest value of a window; the value itself for one I/O.
+    pub largest: u64,
+    /// When the I/O was issued, in ns since the start of the job; 0 for a window.
+    pub issued_ns: u64,
 }
 
 impl LogEntry {
     /// Adds the entry as a line, with the columns that the job's options ask for.
     pub fn write(&self, out: &mut String, logs: &Logs) {
-        let _ = write!(
-            out,
-            "{}, {}, {}, {}",
-            self.time_ms,
-            self.value,
-            number(self.dir),
-            self.bs
-        );
+        let _ = write!(out, "{}, {}", self.time_ms, self.value);
+        if logs.both_values {
+            let _ = write!(out, ", {}", self.largest);
+        }
+        let _ = write!(out, ", {}, {}", number(self.dir), self.bs);
         if logs.offset {
             let _ = write!(out, ", {}", self.offset);
         }
         // There are no priorities, which fio shows in decimal unless asked for them.
-        out.push_str(if logs.prio { ", 0x0000\n" } else { ", 0\n" });
+        out.push_str(if logs.prio { ", 0x0000" } else { ", 0" });
+        if logs.issue_time {
+            let _ = write!(out, ", {}", self.issued_ns);
+        }
+        out.push('\n');
     }
 }
 
@@ -165,6 +170,8 @@ impl LogWindow {
                 dir,
                 bs: 0,
                 offset: 0,
+                largest: sum.max(),
+                issued_ns: 0,
             });
         }
         // The next window ends at a multiple of the length, also after a gap.
@@ -200,6 +207,8 @@ mod tests {
             dir: Ddir::Write,
             bs: 4096,
             offset: 28672,
+            largest: 190,
+            issued_ns: 4_999_818,
         };
         let line = |logs: &Logs| {
             let mut out = String::new();
@@ -217,6 +226,12 @@ mod tests {
             ..Logs::default()
         };
         assert_eq!(line(&prio), "5, 182, 1, 4096, 0x0000\n");
+        let both = Logs {
+            both_values: true,
+            issue_time: true,
+            ..Logs::default()
+        };
+        assert_eq!(line(&both), "5, 182, 190, 1, 4096, 0, 4999818\n");
     }
 
     #[test]

@@ -312,6 +312,9 @@ mod tests {
                 let (_, found) = effect(&a, &b, 0.02, resamples, round);
                 called += u32::from(found.calls_a_difference());
             }
+            println!(
+                "{name}: {called} of 10,000 comparisons called a difference where there is none"
+            );
             assert!(called <= 500, "{name}: {called} of 10,000");
         }
     }
@@ -322,6 +325,10 @@ mod tests {
         for (shape, name) in SHAPES.iter().enumerate() {
             for n in [10, 20] {
                 let got = simulate(shape, n, 1.0, 2000, true);
+                println!(
+                    "{name}, {n} pairs: the interval covers the truth in {:.2} % of 2000",
+                    100.0 * got.covered
+                );
                 assert!(
                     (0.92..=0.995).contains(&got.covered),
                     "{name}, n {n}: {}",

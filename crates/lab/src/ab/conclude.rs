@@ -244,8 +244,23 @@ fn remarks(main: &Series, scenario: &Scenario, ab: &Ab) -> Vec<String> {
     let runs: Vec<&Run> = main.pairs.iter().flatten().collect();
     let restless = runs.iter().filter(|r| !r.record.steady).count();
     if restless > 0 {
+        let sloping = runs.iter().filter(|r| !r.record.flat).count();
+        let kept = |r: &Run| {
+            r.record
+                .windows
+                .iter()
+                .copied()
+                .skip(r.record.dropped)
+                .collect::<Vec<f64>>()
+        };
+        let restless_runs = runs.iter().filter(|r| !r.record.steady);
+        let windows: Vec<f64> = restless_runs.flat_map(|r| kept(r)).collect();
+        let least = windows.iter().copied().fold(f64::INFINITY, f64::min);
+        let most = windows.iter().copied().fold(0.0, f64::max);
         said.push(format!(
-            "{restless} of {} runs were not steady: their rate went up and down by more than 20 %",
+            "{restless} of {} runs were not steady: their rate went up and down by more than 20 %, or went one way \
+             by more than 10 %; their windows lie between {least:.0} and {most:.0} a second (by a slope of 0.3 % a \
+             window {sloping} runs were not)",
             runs.len()
         ));
     }

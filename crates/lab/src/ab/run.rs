@@ -43,6 +43,8 @@ pub struct RunRecord {
     pub dropped: usize,
     /// Whether the rest was steady.
     pub steady: bool,
+    /// Whether the line through them was nearly flat, by fio's rule.
+    pub flat: bool,
     /// Seconds that count.
     pub seconds: f64,
     /// Operations in them.
@@ -137,6 +139,7 @@ impl Rig<'_> {
             arm: arm.to_owned(),
             seed,
             steady: steady::steady(windows.get(dropped..).unwrap_or_default()),
+            flat: steady::flat(windows.get(dropped..).unwrap_or_default()),
             windows,
             dropped,
             seconds,

@@ -62,6 +62,24 @@ pub(crate) fn steady(rates: &[f64]) -> bool {
     range <= 0.2 * mean && excursion <= 0.1 * mean
 }
 
+/// Whether the line fitted through the windows is nearly flat: its slope, from one window to the next, below
+/// 0.3 % of their mean. This is the rule of fio's `steadystate=iops_slope:0.3%`.
+pub(crate) fn flat(rates: &[f64]) -> bool {
+    const LIMIT: f64 = 0.003;
+    let n = rates.len() as f64;
+    if rates.len() < 2 {
+        return false;
+    }
+    let mean = rates.iter().sum::<f64>() / n;
+    let middle = (n - 1.0) / 2.0;
+    let (xy, xx) = rates
+        .iter()
+        .enumerate()
+        .map(|(i, y)| (i as f64 - middle, y - mean))
+        .fold((0.0, 0.0), |(xy, xx), (x, y)| (xy + x * y, xx + x * x));
+    (xy / xx).abs() < LIMIT * mean
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -86,6 +104,15 @@ mod tests {
         assert!(false_alarms <= 5, "{false_alarms} of 500");
         assert_eq!(transient(&[1.0, 1.0, 1.0, 1.0, 1.0]), 0);
         assert_eq!(transient(&[1.0, 9.0]), 0);
+    }
+
+    #[test]
+    fn a_line_is_flat_below_three_thousandths_a_window() {
+        let line =
+            |step: f64| -> Vec<f64> { (0..15).map(|i| 100.0 + step * f64::from(i)).collect() };
+        assert!(flat(&line(0.0)) && flat(&line(0.29)) && flat(&line(-0.29)));
+        assert!(!flat(&line(0.4)) && !flat(&line(-0.4)));
+        assert!(!flat(&[100.0]) && !flat(&[0.0; 5]));
     }
 
     #[test]

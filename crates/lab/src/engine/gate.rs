@@ -25,6 +25,8 @@ pub(crate) struct Gate {
     batch: usize,
     /// I/Os that come out at a time at least, once the queue is full.
     reap: usize,
+    /// I/Os that come out at a time at most.
+    most: usize,
     serialize: bool,
     target: Option<LatencyTarget>,
     /// I/Os that were timed in the window, and how many of them took too long.
@@ -64,6 +66,8 @@ impl Gate {
             n => at_most(n),
         };
         let reap = at_most(q.batch_complete_min).max(1);
+        // fio reaps as many as the minimum where no maximum is given.
+        let most = q.batch_complete_max.map_or(reap, at_most).max(reap);
         let target = Some(job.pace.latency.clone()).filter(|l| !l.target.is_zero());
         let many = lanes > 1;
         let needed = target.is_some()
@@ -72,6 +76,7 @@ impl Gate {
             low,
             batch,
             reap,
+            most,
             serialize: q.serialize_overlap && many,
             timed: [const { AtomicU64::new(0) }; 2],
             state: Mutex::new(State {
@@ -174,15 +179,32 @@ impl Gate {
         {
             state.held.swap_remove(at);
         }
-        let enough = state.out >= self.reap.min(state.limit) && state.inside <= self.low;
-        if !state.draining || enough {
+        let enough = state.inside == 0
+            || (state.out >= self.reap.min(state.limit) && state.inside <= self.low);
+        if state.draining && state.out >= self.most {
+            // The queue drains on, but no more than these come out at a time.
             let out = std::mem::take(&mut state.out);
-            state
-                .complete
-                .record_batch(u32::try_from(out).unwrap_or(u32::MAX));
+            self.reaped(&mut state, out);
+            state.draining = state.inside > self.low;
+            drop(state);
+            self.turn.notify_all();
+        } else if !state.draining || enough {
+            let out = std::mem::take(&mut state.out);
+            self.reaped(&mut state, out);
             state.draining = false;
             drop(state);
             self.turn.notify_all();
+        }
+    }
+
+    /// So many came out.
+    fn reaped(&self, state: &mut State, mut out: usize) {
+        while out > 0 {
+            let n = out.min(self.most);
+            state
+                .complete
+                .record_batch(u32::try_from(n).unwrap_or(u32::MAX));
+            out -= n;
         }
     }
 
@@ -370,6 +392,33 @@ mod tests {
         let share = |c: &DepthCounts| c.counts[1] as f64 / c.total as f64;
         assert!(submit.counts[1] > 0 && complete.total > 0, "{submit:?}");
         assert!(share(&submit) > 0.5, "{submit:?}");
+    }
+
+    #[test]
+    fn no_more_come_out_at_a_time_than_the_most() {
+        // The queue drains from 8 to 1, so that 7 come out: as 4 and 3, and not at once.
+        let text = "iodepth_low=1\niodepth_batch_complete_min=2\niodepth_batch_complete_max=4";
+        let gate = Gate::new(&job(text), 8).unwrap();
+        let stop = Stop::default();
+        let ios: Vec<Io> = (0..8).map(|i| io(4096 * i)).collect();
+        for io in &ios {
+            assert!(gate.enter(Some(*io), &stop));
+        }
+        for io in &ios[..7] {
+            gate.leave(Some(*io), None);
+        }
+        let (_, complete) = gate.batches();
+        // Up to four are one size, up to eight the next.
+        assert_eq!((complete.total, complete.counts[2]), (2, 0), "{complete:?}");
+        let all = Gate::new(&job("iodepth_low=1\niodepth_batch_complete_max=8"), 8).unwrap();
+        for io in &ios {
+            assert!(all.enter(Some(*io), &stop));
+        }
+        for io in &ios[..7] {
+            all.leave(Some(*io), None);
+        }
+        let (_, complete) = all.batches();
+        assert_eq!((complete.total, complete.counts[2]), (1, 1), "{complete:?}");
     }
 
     #[test]

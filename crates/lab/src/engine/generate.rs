@@ -8,6 +8,7 @@
 use cairn_fio::job::{Access, BlockSizes, Ddir, Distribution, RwMode, RwSequencer, RwStep};
 use fastrand::Rng;
 
+use super::listed::Listed;
 use super::spread::Spread;
 use crate::permute::Permutation;
 
@@ -36,11 +37,13 @@ pub(crate) struct Region {
 }
 
 /// How the next region is chosen, and after how many I/Os.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Service {
     RoundRobin(u64),
     Sequential,
     Random(u64),
+    /// Drawn for each I/O, some files more often than others: zipf, pareto, normal.
+    Drawn(Distribution),
 }
 
 /// Everything that decides about the sequence.
@@ -50,6 +53,8 @@ pub(crate) struct Params {
     pub(crate) norandommap: bool,
     /// How random offsets are spread; anything but uniform turns the map off.
     pub(crate) distribution: Distribution,
+    /// Each round of a sequence of blocks lies behind the one before.
+    pub(crate) stride: bool,
     pub(crate) regions: Vec<Region>,
     pub(crate) service: Service,
     /// Bytes to move in all; `None` goes on for ever.
@@ -71,6 +76,10 @@ pub(crate) struct Generator {
     /// By direction, how much of a random mode is random, in percent.
     random: [u8; 3],
     service: Service,
+    /// How files are drawn, where some are drawn more often.
+    drawn: Option<Spread>,
+    /// Blocks in the order they are worked on, where the job lists them.
+    listed: Listed,
     files: Vec<File>,
     current: usize,
     on_current: u64,
@@ -90,6 +99,8 @@ enum Order {
     Skip(i64),
     Mapped,
     Free,
+    /// The blocks of a list.
+    Listed,
     /// A new draw each so many I/Os.
     Every(u64, RwSequencer),
 }
@@ -169,6 +180,8 @@ struct File {
     /// I/Os until the next draw, and the last one.
     every: u64,
     last: (u64, u64),
+    /// I/Os by a list of blocks so far.
+    listed: u64,
     /// The next place lies inside, but not all of its block.
     short: bool,
 }
@@ -189,6 +202,7 @@ impl Generator {
             access,
             norandommap,
             distribution,
+            stride,
             regions,
             service,
             total,
@@ -206,6 +220,7 @@ impl Generator {
         let align = Ddir::ALL.map(|d| access.align.get(d).filter(|n| *n > 0));
         let order = match (access.rw.is_random(), access.step) {
             (true, Some(RwStep::Every(n))) if n > 1 => Order::Every(n, access.sequencer),
+            (true, _) if matches!(distribution, Distribution::Sequence(_)) => Order::Listed,
             (true, _) if norandommap || distribution != Distribution::Uniform => Order::Free,
             // Places that overlap cannot each be covered once.
             (true, _) if align.iter().flatten().any(|step| *step < unit) => Order::Free,
@@ -213,7 +228,15 @@ impl Generator {
             (false, Some(RwStep::Skip(n))) if n != 0 => Order::Skip(n),
             (false, _) => Order::Sequential,
         };
-        let files = regions
+        let drawn = match &service {
+            Service::Drawn(shape) => {
+                let n = regions.len() as u64;
+                Some(Spread::of_files(shape, n, seed))
+            }
+            _ => None,
+        };
+        let listed = Listed::new(&distribution, stride);
+        let files: Vec<File> = regions
             .into_iter()
             .map(|region| File {
                 spread: [READ, WRITE, TRIM].map(|dir| {
@@ -235,6 +258,7 @@ impl Generator {
                 map: None,
                 every: 0,
                 last: (0, 0),
+                listed: 0,
                 short: false,
             })
             .collect();
@@ -246,6 +270,8 @@ impl Generator {
             mix: access.rwmixread,
             random: Ddir::ALL.map(|d| *access.percentage_random.get(d)),
             service,
+            drawn,
+            listed,
             files,
             current: 0,
             on_current: 0,
@@ -371,17 +397,22 @@ impl Generator {
         }
         let has_left = |files: &[File], i: usize| files.get(i).is_some_and(|f| f.left > 0);
         let n = self.files.len();
-        let stay = match self.service {
+        let stay = match &self.service {
             Service::RoundRobin(every) | Service::Random(every) => {
-                self.on_current > 0 && self.on_current < every
+                self.on_current > 0 && self.on_current < *every
             }
             Service::Sequential => true,
+            Service::Drawn(_) => false,
         };
         if stay && has_left(&self.files, self.current) {
             self.on_current += 1;
             return Some(self.current);
         }
-        let from = match self.service {
+        let from = match &self.service {
+            Service::Drawn(_) => {
+                let file = self.drawn.as_ref().map(|s| s.file(&mut self.rng));
+                file.unwrap_or(0)
+            }
             Service::Random(_) => self.rng.usize(0..n.max(1)),
             _ if self.on_current == 0 => self.current,
             _ => self.current + 1,
@@ -410,6 +441,7 @@ impl Generator {
         let (offset, len) = match order {
             Order::Sequential => file.follow(dir, wanted, unit)?,
             Order::Skip(by) => file.skip(dir, wanted, by)?,
+            Order::Listed => file.listed(&self.listed, dir, wanted)?,
             Order::Free => file.draw(&mut self.rng, dir, wanted)?,
             Order::Mapped => file.mapped(wanted, unit)?,
             Order::Every(n, sequencer) => {
@@ -482,6 +514,16 @@ impl File {
         let step = *self.step.get(dir)?;
         let offset = self.start + self.spread.get(dir)?.draw(rng)? * step;
         Some((offset, wanted.min(self.end.max(offset + step) - offset)))
+    }
+
+    /// The block that the list names next.
+    fn listed(&mut self, list: &Listed, dir: usize, wanted: u64) -> Option<(u64, u64)> {
+        let step = *self.step.get(dir)?;
+        let places = places(self.end - self.start, step, step);
+        let block = list.block(self.listed, places)?;
+        self.listed += 1;
+        let offset = self.start + block * step;
+        Some((offset, wanted.min(self.end - offset)))
     }
 
     #[inline]

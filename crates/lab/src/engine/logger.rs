@@ -89,7 +89,11 @@ impl Logger {
         let Some(dir) = Ddir::ALL.get(io.dir).copied() else {
             return;
         };
-        let passed = u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX);
+        let since = self.began.elapsed();
+        let passed = u64::try_from(since.as_millis()).unwrap_or(u64::MAX);
+        let issued_ns = u64::try_from(since.as_nanos())
+            .unwrap_or(u64::MAX)
+            .saturating_sub(nanos);
         self.windows(passed, false);
         let sum = self.sums.get_mut(dir);
         *sum = (sum.0 + io.len, sum.1 + 1);
@@ -115,6 +119,8 @@ impl Logger {
                 dir,
                 bs: io.len,
                 offset: io.offset,
+                largest: value,
+                issued_ns,
             };
             let entries = match &mut file.window {
                 Some(window) => window.record(passed, value, dir),
@@ -152,6 +158,8 @@ impl Logger {
                         dir,
                         bs: 0,
                         offset: 0,
+                        largest: value,
+                        issued_ns: 0,
                     };
                     entry.write(&mut file.text, &self.options);
                 }
@@ -243,6 +251,20 @@ mod tests {
         let line = files[2].1.lines().last().unwrap();
         assert!(line.ends_with(", 2000, 1, 4096, 16384, 0"), "{line}");
         assert!(logger("rw=read").is_none());
+    }
+
+    #[test]
+    fn an_issue_lies_before_the_completion() {
+        let mut l = logger("write_lat_log=run\nlog_issue_time=1").unwrap();
+        while l.began.elapsed() < Duration::from_millis(3) {}
+        l.io(&io(0), 1_000_000);
+        let (files, _) = l.finish();
+        let line = files[0].1.lines().next().unwrap();
+        let columns: Vec<u64> = line.split(", ").map(|c| c.parse().unwrap()).collect();
+        // Milliseconds at the completion, nanoseconds at the issue, which was one millisecond before.
+        assert_eq!(columns.len(), 6, "{line}");
+        let (done, issued) = (columns[0] * 1_000_000, columns[5]);
+        assert!(issued + 1_000_000 >= done && issued < done, "{line}");
     }
 
     #[test]

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use cairn_fio::job::Ddir;
 
 use super::burn::Burn;
+use super::checkers::Checkers;
 use super::clock::{Clock, Watch};
 use super::extras::Extras;
 use super::fill::Filler;
@@ -193,6 +194,8 @@ pub(crate) struct Verifier {
     pub(crate) reads: bool,
     /// A mismatch is counted, and the job goes on as if it were none.
     pub(crate) go_on: bool,
+    /// Threads that check instead of this one.
+    pub(crate) checkers: Option<Checkers>,
     /// Names of the files, where blocks that are wrong are kept.
     pub(crate) names: Arc<[String]>,
     pub(crate) dumps: Vec<Dump>,
@@ -219,14 +222,14 @@ impl Verifier {
     }
 
     /// Keeps a mismatch.
-    fn mismatch(&mut self, recorder: &mut Recorder, text: String) {
+    pub(super) fn mismatch(&mut self, recorder: &mut Recorder, text: String) {
         self.wrong += 1;
         recorder.failed(READ, || (EILSEQ, format!("verify: {text}")));
         self.first.get_or_insert(text);
     }
 
     /// Keeps the bytes that came back and those that were written, where those are known.
-    fn dump(&mut self, io: &Io, found: &[u8], number: Option<u64>) {
+    pub(super) fn dump(&mut self, io: &Io, found: &[u8], number: Option<u64>) {
         if !self.plan.dump || self.dumps.len() >= 2 * DUMPS {
             return;
         }
@@ -275,6 +278,7 @@ impl Worker {
         } else {
             self.full_loop(stop)
         };
+        self.settle_checks();
         if let Some(extras) = &self.extras {
             extras.end();
         }
@@ -417,20 +421,23 @@ impl Worker {
             }
             self.checked_read(io, Some(number))?;
         }
+        self.settle_checks();
         Ok(())
+    }
+
+    /// Waits for the blocks that other threads check.
+    fn settle_checks(&mut self) {
+        if let Some(verifier) = &mut self.verify {
+            verifier.settle(&mut self.recorder);
+        }
     }
 
     fn checked_read(&mut self, io: Io, number: Option<u64>) -> Result<Option<u64>, Failed> {
         let io = Io { dir: READ, ..io };
         let nanos = self.step(Step::Io(io))?;
         if let Some(verifier) = &mut self.verify {
-            let found = verifier
-                .plan
-                .check(self.filler.for_read(io.len), io.offset, number);
-            if let Err(text) = found {
-                verifier.dump(&io, self.filler.for_read(io.len), number);
-                verifier.mismatch(&mut self.recorder, text);
-            }
+            let block = self.filler.for_read(io.len);
+            verifier.examine(&mut self.recorder, io, block, number);
         }
         Ok(nanos)
     }

@@ -22,6 +22,9 @@ const MAGIC: u16 = 0xacca;
 
 const VERSION: u8 = 1;
 
+/// Most threads that check the blocks of a job.
+const MOST_CHECKERS: u32 = 256;
+
 /// How the blocks of a job are made and checked.
 #[derive(Debug, Clone)]
 #[expect(
@@ -46,6 +49,9 @@ pub(crate) struct Plan {
     pub(crate) read_back: bool,
     /// Keep wrong blocks, beside what they should have been.
     pub(crate) dump: bool,
+    /// Threads that check beside the one that reads, and the CPUs they may use; all where there are none.
+    pub(crate) checkers: usize,
+    pub(crate) checker_cpus: Vec<u32>,
 }
 
 impl Plan {
@@ -81,6 +87,12 @@ impl Plan {
                 );
             }
         }
+        if v.async_threads > MOST_CHECKERS {
+            return refuse(
+                "verify_async",
+                format!("{} threads are more than {MOST_CHECKERS}", v.async_threads),
+            );
+        }
         let pattern = match &v.pattern {
             Some(pattern) => parts(pattern).map_err(|(path, source)| FioError::HostFile {
                 job: job.name.clone(),
@@ -102,6 +114,8 @@ impl Plan {
             only: v.only,
             read_back: v.do_verify,
             dump: v.dump,
+            checkers: usize::try_from(v.async_threads).unwrap_or(usize::MAX),
+            checker_cpus: v.async_cpus.clone(),
         }))
     }
 

@@ -1,6 +1,6 @@
 //! Which options act here. What does not act is refused by its name, never dropped in silence.
 
-use cairn_fio::job::{EngineClass, Fallocate, FileServiceType, Job, VerifyKind};
+use cairn_fio::job::{EngineClass, Fallocate, Job, VerifyKind};
 use cairn_fio::options::Tier;
 use cairn_fio::{Given, Plan};
 
@@ -41,6 +41,8 @@ const ACTS: &[&str] = &[
     "disk_util",
     "do_verify",
     "end_fsync",
+    "exec_postrun",
+    "exec_prerun",
     "exit_what",
     "exitall",
     "exitall_on_error",
@@ -61,6 +63,7 @@ const ACTS: &[&str] = &[
     "io_submit_mode",
     "iodepth",
     "iodepth_batch",
+    "iodepth_batch_complete_max",
     "iodepth_batch_complete_min",
     "iodepth_low",
     "ioengine",
@@ -75,6 +78,7 @@ const ACTS: &[&str] = &[
     "log_avg_msec",
     "log_hist_coarseness",
     "log_hist_msec",
+    "log_issue_time",
     "log_max_value",
     "log_offset",
     "log_prio",
@@ -96,6 +100,7 @@ const ACTS: &[&str] = &[
     "percentile_list",
     "ramp_time",
     "random_distribution",
+    "random_sequence_stride",
     "randrepeat",
     "randseed",
     "rate",
@@ -126,6 +131,7 @@ const ACTS: &[&str] = &[
     "startdelay",
     "stats",
     "steadystate",
+    "steadystate_check_interval",
     "steadystate_duration",
     "steadystate_ramp_time",
     "stonewall",
@@ -142,6 +148,8 @@ const ACTS: &[&str] = &[
     "unit_base",
     "uri",
     "verify",
+    "verify_async",
+    "verify_async_cpus",
     "verify_backlog",
     "verify_dump",
     "verify_fatal",
@@ -172,10 +180,6 @@ const MOOT: &[(&str, &str)] = &[
     ("cpumode", "the CPU is kept busy by looking at the clock"),
     ("direct", ""),
     ("invalidate", "there is no page cache"),
-    (
-        "iodepth_batch_complete_max",
-        "as many come out at a time as are done",
-    ),
     ("mem", "buffers come from the allocator"),
     ("openfiles", "a file of a stack costs no descriptor"),
     ("pre_read", "there is no page cache"),
@@ -187,10 +191,6 @@ const MOOT: &[(&str, &str)] = &[
     ("softrandommap", "a random map takes no memory"),
     ("unlink", "files live as long as the run"),
     ("unlink_each_loop", "files live as long as the run"),
-    (
-        "verify_async",
-        "blocks are checked by the thread that reads them",
-    ),
     ("verify_backlog_batch", "a backlog is checked as a whole"),
     ("verify_state_save", "what was written is kept in memory"),
 ];
@@ -225,10 +225,32 @@ pub(crate) fn accept(plan: &Plan, job: &Job, note: &mut dyn FnMut(String)) -> Re
     values(job)
 }
 
+/// Checks that a job runs no commands on this machine, for whom that was not allowed.
+///
+/// # Errors
+/// The option with the command.
+pub(crate) fn no_commands(job: &Job) -> Result<(), FioError> {
+    let control = &job.control;
+    for (option, command) in [
+        ("exec_prerun", &control.exec_prerun),
+        ("exec_postrun", &control.exec_postrun),
+    ] {
+        if command.is_some() {
+            return Err(FioError::option(
+                &job.name,
+                option,
+                "runs a command on this machine, which is done with --allow-exec only",
+            ));
+        }
+    }
+    Ok(())
+}
+
 /// Options of a job that act on a queue, and on no call that is the whole I/O.
 pub(crate) fn of_a_queue(plan: &Plan, job: &Job) -> Vec<&'static str> {
     const OF_A_QUEUE: &[&str] = &[
         "iodepth_batch",
+        "iodepth_batch_complete_max",
         "iodepth_batch_complete_min",
         "iodepth_low",
         "serialize_overlap",
@@ -278,15 +300,6 @@ fn values(job: &Job) -> Result<(), FioError> {
     }
     if job.replay.write_iolog.is_some() && !job.replay.read_iolog.is_empty() {
         return refuse("write_iolog", "the I/Os come from a log already");
-    }
-    if !matches!(
-        job.files.service.kind,
-        FileServiceType::Random | FileServiceType::RoundRobin | FileServiceType::Sequential
-    ) {
-        return refuse(
-            "file_service_type",
-            "random, roundrobin and sequential act; the drawn kinds do not yet",
-        );
     }
     if !job.files.allow_file_create {
         return refuse(

@@ -7,13 +7,15 @@ use std::time::Duration;
 use cairn_block::Stack;
 use cairn_fio::Plan;
 use cairn_fio::job::{
-    Amount, CpusPolicy, Ddir, EngineClass, ErrorMask, FileServiceType, Job, RwMode, SubmitMode,
-    SyncIo, VerifyKind,
+    Amount, CpusPolicy, Ddir, Distribution, EngineClass, ErrorMask, FileServiceType, Job, RwMode,
+    ShapedDistribution, SubmitMode, SyncIo, VerifyKind,
 };
 use cairn_fio::plan::JobClone;
 
+use super::exec::Commands;
 use super::needs::CloneNeeds;
 use crate::engine::burn::Burn;
+use crate::engine::checkers::Checkers;
 use crate::engine::clock::{Clock, Watch};
 use crate::engine::extras::{Extras, IoLog};
 use crate::engine::fill::{Fill, Filler};
@@ -200,7 +202,10 @@ fn spec(
     let service = match job.files.service.kind {
         FileServiceType::Sequential => Service::Sequential,
         FileServiceType::Random => Service::Random(every(1)),
-        _ => Service::RoundRobin(every(1)),
+        FileServiceType::Zipf | FileServiceType::Pareto | FileServiceType::Normal => {
+            Service::Drawn(drawn(job))
+        }
+        FileServiceType::RoundRobin => Service::RoundRobin(every(1)),
     };
     let (low, high) = job.control.startdelay;
     let start_delay = if high > low {
@@ -234,6 +239,7 @@ fn spec(
             access: job.access.clone(),
             norandommap: job.random.norandommap,
             distribution: job.random.distribution.clone(),
+            stride: job.random.sequence_stride,
             regions,
             service,
             total,
@@ -259,6 +265,20 @@ fn spec(
         sample: making.sample,
         trace: None,
     })
+}
+
+/// How often the files of a job are drawn; with fio's parameters where none is given.
+fn drawn(job: &Job) -> Distribution {
+    let service = &job.files.service;
+    let shape = |default: f64| ShapedDistribution {
+        parameter: service.parameter.unwrap_or(default),
+        center: None,
+    };
+    match service.kind {
+        FileServiceType::Zipf => Distribution::Zipf(shape(1.1)),
+        FileServiceType::Pareto => Distribution::Pareto(shape(0.2)),
+        _ => Distribution::Normal(shape(0.0)),
+    }
 }
 
 /// A flush after each of these many writes; data and metadata are one flush here.
@@ -340,6 +360,7 @@ impl CloneSpec {
                                 self.job.control.continue_on_error,
                                 ErrorMask::Verify | ErrorMask::All
                             ),
+                            checkers: Checkers::new(plan, self.lanes),
                             names: Arc::clone(&self.names),
                             dumps: Vec::new(),
                             wrong: 0,
@@ -408,6 +429,11 @@ impl CloneSpec {
 
     pub(crate) fn lanes(&self) -> usize {
         self.lanes
+    }
+
+    /// What its job runs before and after itself.
+    pub(crate) fn commands(&self) -> Option<Commands> {
+        Commands::of(&self.job)
     }
 
     /// Bytes it will move in all, unless time ends it.

@@ -9,13 +9,14 @@ use std::time::{Duration, Instant};
 
 use cairn_fio::output::CpuUsage;
 
+use super::exec::Commands;
 use super::track::End;
 use super::usage;
 use crate::engine::run::{Failed, Stop, Worker};
 use crate::load;
 use crate::pin;
 
-/// Errno of a panic in a worker (EIO).
+/// Errno of a panic in a worker, and of a command that failed (EIO).
 const EIO: i32 = 5;
 
 /// What threads tell the run.
@@ -33,6 +34,8 @@ pub(crate) struct LaneThread {
     /// Lanes of the clone that still run.
     pub(crate) lanes_left: Arc<AtomicUsize>,
     pub(crate) end_flush: bool,
+    /// What the job runs before and after itself.
+    pub(crate) commands: Option<Arc<Commands>>,
     /// CPUs it may run on; all where there are none.
     pub(crate) cpus: Vec<u32>,
     pub(crate) tell: Sender<Message>,
@@ -47,11 +50,16 @@ impl LaneThread {
             stop,
             lanes_left,
             end_flush,
+            commands,
             cpus,
             tell,
         } = self;
         wait(delay, &stop);
-        let pinned = pin::to(&cpus).map_err(|e| format!("cpus_allowed: {e}"));
+        // What keeps the job from beginning.
+        let mut ready = pin::to(&cpus).map_err(|e| (EINVAL, format!("cpus_allowed: {e}")));
+        if let (Ok(()), Some(commands)) = (&ready, &commands) {
+            ready = commands.before().map_err(|e| (EIO, e));
+        }
         let before = usage::this_thread();
         worker.recorder.begin();
         if let Some(logger) = &mut worker.logger {
@@ -59,8 +67,9 @@ impl LaneThread {
         }
         // The run lives until every thread has ended; if it gave up on this one, nobody listens.
         let _ = tell.send(Message::Started(index, Instant::now(), usage::this_tid()));
+        let mut last = false;
         let ended = catch_unwind(AssertUnwindSafe(|| {
-            if pinned.is_err() {
+            if ready.is_err() {
                 return Ok(());
             }
             worker.run(&stop)?;
@@ -69,14 +78,22 @@ impl LaneThread {
                 if end_flush {
                     worker.end_flush()?;
                 }
+                last = true;
             }
             Ok::<(), Failed>(())
         }));
         let at = Instant::now();
+        let after = match &commands {
+            Some(commands) if last => commands.after(),
+            _ => Ok(()),
+        };
         let since = worker.recorder.since();
         let failed = match ended {
-            _ if pinned.is_err() => pinned.err().map(|e| (EINVAL, e)),
-            Ok(Ok(())) => worker.verify.as_ref().and_then(|v| v.verdict()),
+            _ if ready.is_err() => ready.err(),
+            Ok(Ok(())) => {
+                let verdict = worker.verify.as_ref().and_then(|v| v.verdict());
+                verdict.or_else(|| after.err().map(|e| (EIO, e)))
+            }
             Ok(Err(failed)) => Some((failed.errno, failed.text)),
             Err(panic) => Some((EIO, format!("a worker panicked: {}", load::said(&*panic)))),
         };
@@ -84,7 +101,8 @@ impl LaneThread {
             .logger
             .take()
             .map_or((Vec::new(), 0), |logger| logger.finish());
-        let dumps = worker.verify.take().map_or(Vec::new(), |v| v.dumps);
+        let mut dumps = worker.verify.take().map_or(Vec::new(), |v| v.dumps);
+        dumps.extend(commands.iter().flat_map(|c| c.take_said()));
         // Hands over what was recorded.
         drop(worker);
         let used: CpuUsage = usage::since(usage::this_thread(), before);

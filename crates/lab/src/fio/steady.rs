@@ -1,18 +1,15 @@
 //! Whether a job has become steady, as `steadystate` asks.
 //!
-//! Each second one sample of IOPS and of bandwidth goes into a window. When the window is full, either every
+//! Each second, or as often as the job says, one sample of IOPS and of bandwidth goes into a window. When the window is full, either every
 //! sample must lie near their mean, or the straight line through them must be nearly flat.
 
 use std::collections::VecDeque;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use cairn_fio::job::{SteadyLimit, SteadyMetric, SteadyState};
 use cairn_fio::output::SteadyResult;
 
 use crate::operations::Counts;
-
-/// Length of a sample.
-const SECOND: Duration = Duration::from_secs(1);
 
 /// The watch over the jobs of one report.
 #[derive(Debug, Clone)]
@@ -40,7 +37,8 @@ struct Judged {
 impl Steady {
     /// The watch that a job asks for, if it does.
     pub(crate) fn new(rule: SteadyState) -> Option<Self> {
-        let len = usize::try_from(rule.duration.as_secs()).unwrap_or(usize::MAX);
+        let len = rule.duration.as_nanos() / rule.interval.as_nanos().max(1);
+        let len = usize::try_from(len).unwrap_or(usize::MAX);
         (len > 0).then(|| Self {
             rule,
             len,
@@ -71,7 +69,7 @@ impl Steady {
                     let seconds = now.saturating_duration_since(since).as_secs_f64();
                     self.push(counts.since(before), seconds.max(1e-3));
                 }
-                self.next = Some(now + SECOND);
+                self.next = Some(now + self.rule.interval);
             }
         }
         self.judged.attained
@@ -156,7 +154,11 @@ impl Steady {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
 
     /// Looks once a second at a job with these IOPS; after how many samples it was steady.
     fn steady_after(rule: &str, iops: &[u64]) -> (Option<usize>, SteadyResult) {
@@ -186,6 +188,22 @@ mod tests {
         assert!((result.criterion - 1.0).abs() < 1e-9 && result.percent);
         assert_eq!(steady_after("ss=iops:10.5", &iops).0, Some(7));
         assert_eq!(steady_after("ss=bw:1", &iops).0, None);
+    }
+
+    #[test]
+    fn samples_are_as_long_as_the_job_says() {
+        let text = "[j]\nsize=1m\nss=iops:5%\nss_dur=2s\nss_interval=500ms\n";
+        let plan = cairn_fio::parse_job_text("t", text).unwrap();
+        let mut steady = Steady::new(plan.jobs[0].report.steadystate).unwrap();
+        let began = Instant::now();
+        let mut counts = Counts::default();
+        assert!(!steady.look(counts, began) && !steady.look(counts, began));
+        for half in 1..=4 {
+            counts.ops += 50;
+            let attained = steady.look(counts, began + SECOND / 2 * half);
+            assert_eq!(attained, half == 4, "{half}");
+        }
+        assert_eq!(steady.result().iops, [100; 4]);
     }
 
     #[test]

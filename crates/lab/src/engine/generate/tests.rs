@@ -12,6 +12,7 @@ fn params(text: &str, regions: &[(u64, u64)]) -> Params {
         access: job.access.clone(),
         norandommap: job.random.norandommap,
         distribution: job.random.distribution.clone(),
+        stride: job.random.sequence_stride,
         regions: regions
             .iter()
             .map(|(start, len)| Region {
@@ -274,5 +275,49 @@ fn as_much_is_random_as_was_asked_for() {
             .filter(|w| w[0].offset + w[0].len != w[1].offset);
         let share = jumps.count() as f64 / (list.len() - 1) as f64;
         assert!((share - want).abs() < 0.02, "{percent}: {share}");
+    }
+}
+
+#[test]
+fn listed_blocks_come_in_the_order_of_the_list() {
+    let text = "rw=randread\nbs=4k\nrandom_distribution=sequence:2,0,1";
+    let mut p = params(text, &[(8192, 48 << 10)]);
+    p.total = Some(24 << 10);
+    let block = |list: &[Io]| -> Vec<u64> {
+        let at = offsets(list);
+        at.iter().map(|o| (o - 8192) / 4096).collect()
+    };
+    assert_eq!(block(&all(p.clone())), [2, 0, 1, 2, 0, 1]);
+    p.stride = true;
+    assert_eq!(block(&all(p)), [2, 0, 1, 5, 3, 4]);
+}
+
+#[test]
+fn files_are_drawn_by_their_rank() {
+    // Of 8000 I/Os on 8 files fio 3.33 did 91, 74 and 39 % on the busiest; its other files had a few each.
+    let regions: Vec<_> = (0..8).map(|_| (0, 64 << 20)).collect();
+    for (kind, least, most) in [
+        (Distribution::Zipf(shape(1.2)), 0.89, 0.93),
+        (Distribution::Pareto(shape(0.2)), 0.72, 0.77),
+        (Distribution::Normal(shape(20.0)), 0.36, 0.42),
+    ] {
+        let mut p = params("rw=randread\nbs=4k\nnorandommap", &regions);
+        p.service = Service::Drawn(kind.clone());
+        p.number_ios = Some(8000);
+        let mut counts = [0_u32; 8];
+        for io in all(p) {
+            counts[io.region] += 1;
+        }
+        let first = f64::from(*counts.iter().max().unwrap()) / 8000.0;
+        assert!((least..most).contains(&first), "{kind:?}: {counts:?}");
+        let others = counts.iter().filter(|n| **n > 0).count();
+        assert!(others >= 6, "{kind:?}: {counts:?}");
+    }
+}
+
+fn shape(parameter: f64) -> cairn_fio::job::ShapedDistribution {
+    cairn_fio::job::ShapedDistribution {
+        parameter,
+        center: None,
     }
 }

@@ -2,26 +2,27 @@
 
 use std::fmt;
 use std::ops::Deref;
+use std::rc::Rc;
 use std::sync::atomic::Ordering;
 
 use cairn_flags::{NoProbe, Probe, SetPolicy};
-use sharded_slab::Entry;
 
 use crate::cache::{BufferCache, Handle};
 use crate::error::BufferError;
 use crate::head::Head;
+use crate::recent::Held;
 use crate::state::BhState;
 
 /// A reference to a cached buffer, for one thread. Derefs to its [`Head`].
 pub struct BufferRef<'c, P: Probe = NoProbe> {
     cache: &'c BufferCache<P>,
-    head: Entry<'c, Head<P>>,
+    held: Rc<Held<P>>,
 }
 
 impl<'c, P: Probe> BufferRef<'c, P> {
     #[inline]
-    pub(crate) const fn new(cache: &'c BufferCache<P>, head: Entry<'c, Head<P>>) -> Self {
-        Self { cache, head }
+    pub(crate) const fn new(cache: &'c BufferCache<P>, held: Rc<Held<P>>) -> Self {
+        Self { cache, held }
     }
 
     /// Shows the block's bytes.
@@ -29,8 +30,8 @@ impl<'c, P: Probe> BufferRef<'c, P> {
     /// # Errors
     /// The block had been given up for others and cannot be read again.
     pub fn read<R>(&self, look: impl FnOnce(&[u8]) -> R) -> Result<R, BufferError> {
-        let data = self.head.data();
-        if self.head.detached() {
+        let data = self.data();
+        if self.detached() {
             drop(data);
             return self.cache.get(self.block())?.read(look);
         }
@@ -55,24 +56,58 @@ impl<'c, P: Probe> BufferRef<'c, P> {
         self.change(false, change)
     }
 
+    /// Looks at the block's bytes, and where `look` finds something to do lets `change` do it, as by
+    /// [`write`](Self::write), in one hold of the block's lock. Where it finds nothing the buffer is not marked.
+    ///
+    /// ```
+    /// # use cairn_buffer::{BufferCache, CacheConfig};
+    /// # let disk = std::sync::Arc::new(cairn_ramdisk::Ram::with_len(1 << 20)?);
+    /// let cache = BufferCache::new(disk, CacheConfig::new(4096, 16))?;
+    /// let block = cache.get(3)?;
+    /// let free = |bytes: &[u8]| bytes.iter().position(|byte| *byte == 0);
+    /// assert_eq!(block.write_if(free, |bytes, at| { bytes[at] = 1; at })?, Some(0));
+    /// assert_eq!(block.write_if(free, |bytes, at| { bytes[at] = 1; at })?, Some(1));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`write`](Self::write).
+    pub fn write_if<T, R>(
+        &self,
+        look: impl FnOnce(&[u8]) -> Option<T>,
+        change: impl FnOnce(&mut [u8], T) -> R,
+    ) -> Result<Option<R>, BufferError> {
+        let mut data = self.data_mut();
+        if self.detached() {
+            drop(data);
+            return self.cache.get(self.block())?.write_if(look, change);
+        }
+        let Some(found) = look(&data) else {
+            return Ok(None);
+        };
+        let fresh = self.mark_locked(true);
+        let result = change(&mut data, found);
+        drop(data);
+        if fresh {
+            self.cache.throttle(self.block());
+        }
+        Ok(Some(result))
+    }
+
     fn change<R>(
         &self,
         metadata: bool,
         change: impl FnOnce(&mut [u8]) -> R,
     ) -> Result<R, BufferError> {
-        let mut data = self.head.data_mut();
-        if self.head.detached() {
+        let mut data = self.data_mut();
+        if self.detached() {
             drop(data);
             return self.cache.get(self.block())?.change(metadata, change);
         }
         // Marked before the change, so that a change that panics half-way is written too. Write-back
         // may take the mark at once, but it reads the data only when this lock is let go; and until
         // it has, it holds the buffer's lock bit, which keeps eviction away.
-        let fresh = if metadata {
-            self.mark()
-        } else {
-            self.mark_data()
-        };
+        let fresh = self.mark_locked(metadata);
         let result = change(&mut data);
         drop(data);
         if fresh {
@@ -88,15 +123,28 @@ impl<'c, P: Probe> BufferRef<'c, P> {
     /// three bits set.
     #[inline]
     pub fn mark_dirty(&self) {
-        if self.mark() {
+        self.set_hints();
+        if self.state().mark_dirty() {
+            self.cache.now_dirty(self.block(), self.held.key);
             self.cache.throttle(self.block());
         }
     }
 
-    /// Returns whether the buffer was clean.
+    /// As [`mark_dirty`](Self::mark_dirty) by who has changed no byte since the buffer was marked last, or will
+    /// change it by [`write`](Self::write): there is nothing yet that a write-back could miss, so the
+    /// mark need not be ordered after it, and costs no barrier.
     #[inline]
-    fn mark(&self) -> bool {
-        let state = self.head.state();
+    pub fn mark_unchanged(&self) {
+        self.set_hints();
+        if self.state().as_raw().set_if_clear(BhState::DIRTY) {
+            self.cache.now_dirty(self.block(), self.held.key);
+            self.cache.throttle(self.block());
+        }
+    }
+
+    #[inline]
+    fn set_hints(&self) {
+        let state = self.state();
         let policy = self.cache.policy();
         state.set_meta_with(policy);
         state.set_prio_with(policy);
@@ -107,15 +155,21 @@ impl<'c, P: Probe> BufferRef<'c, P> {
             // The word itself is asked: a publish bit has no unconditional form of its own.
             SetPolicy::AlwaysRmw => state.as_raw().set(BhState::UPTODATE, Ordering::Release),
         }
-        self.mark_data()
     }
 
-    /// Returns whether the buffer was clean.
+    /// Marks under the lock of the data, held alone; returns whether the buffer was clean.
+    ///
+    /// The lock does the work of the barriers of `mark_dirty`. Who takes the mark reads the data under this lock,
+    /// after. If it gets the lock after this hold, it sees the change, whatever the look at the bit said. If it had
+    /// the lock before, the mark was gone before this hold began, and the look finds it gone.
     #[inline]
-    fn mark_data(&self) -> bool {
-        let fresh = self.head.state().mark_dirty();
+    fn mark_locked(&self, metadata: bool) -> bool {
+        if metadata {
+            self.set_hints();
+        }
+        let fresh = self.state().as_raw().set_if_clear(BhState::DIRTY);
         if fresh {
-            self.cache.now_dirty(self.block(), self.head.key());
+            self.cache.now_dirty(self.block(), self.held.key);
         }
         fresh
     }
@@ -125,7 +179,7 @@ impl<'c, P: Probe> BufferRef<'c, P> {
     /// # Errors
     /// The device's; the buffer stays dirty then.
     pub fn write_back(&self) -> Result<(), BufferError> {
-        self.cache.write_back_one(self.block(), self.head.key())
+        self.cache.write_back_one(self.block(), self.held.key)
     }
 
     /// A value to come back to this buffer with, by [`BufferCache::again`].
@@ -145,13 +199,13 @@ impl<'c, P: Probe> BufferRef<'c, P> {
     pub fn handle(&self) -> Handle {
         Handle {
             block: self.block(),
-            key: self.head.key(),
+            key: self.held.key,
         }
     }
 
     /// Takes the mark off a block that is free now and need not be written.
     pub fn forget(&self) {
-        self.head.state().take_dirty();
+        self.state().take_dirty();
     }
 }
 
@@ -160,7 +214,7 @@ impl<P: Probe> Deref for BufferRef<'_, P> {
 
     #[inline]
     fn deref(&self) -> &Head<P> {
-        &self.head
+        &self.held.head
     }
 }
 

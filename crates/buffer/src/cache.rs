@@ -11,6 +11,7 @@ use crate::buffer::BufferRef;
 use crate::error::BufferError;
 use crate::head::Head;
 use crate::index::{Index, Inner, Shard};
+use crate::recent;
 use crate::state::BhState;
 use crate::stats::{BufferStats, Counts};
 use crate::writeback::Progress;
@@ -84,12 +85,14 @@ impl CacheConfig {
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub struct BufferCache<P: Probe = NoProbe> {
+    /// Tells caches apart in what threads remember.
+    id: u64,
     pub(crate) device: Device,
     pub(crate) config: CacheConfig,
     pub(crate) blocks: u64,
     pub(crate) len: u64,
     policy: PolicyCell,
-    pub(crate) slab: Slab<Head<P>>,
+    pub(crate) slab: Slab<Arc<Head<P>>>,
     pub(crate) index: Index,
     pub(crate) counts: Counts,
     /// Held shared by who writes buffers back outside of a flush.
@@ -140,7 +143,9 @@ impl<P: Probe> BufferCache<P> {
         if config.capacity == 0 {
             return wrong("capacity", "0: at least one buffer".to_owned());
         }
+        static CACHES: AtomicU64 = AtomicU64::new(1);
         Ok(Self {
+            id: CACHES.fetch_add(1, Ordering::Relaxed),
             blocks: info.len.div_ceil(size as u64),
             len: info.len,
             policy: PolicyCell::new(config.policy),
@@ -185,7 +190,8 @@ impl<P: Probe> BufferCache<P> {
 
     /// The block's buffer, read from the device if it is not cached.
     ///
-    /// One hash, one look into the index, one counted reference; no lock. A reference does not pin the
+    /// A buffer that this thread used lately is found without writing anything that others read. Any other takes
+    /// one hash, one look into the index, one counted reference; no lock. A reference does not pin the
     /// buffer: what is clean may be given up for others meanwhile, and the reference then finds the
     /// block again.
     ///
@@ -193,11 +199,27 @@ impl<P: Probe> BufferCache<P> {
     /// No such block, a failed read, or a cache full of buffers that cannot be written.
     #[inline]
     pub fn get(&self, block: u64) -> Result<BufferRef<'_, P>, BufferError> {
+        if let Some(held) = recent::find(self.id, block) {
+            self.counts.hits().inc();
+            held.head.touch();
+            return Ok(BufferRef::new(self, held));
+        }
+        self.get_afresh(block, true)
+    }
+
+    fn get_afresh(&self, block: u64, read: bool) -> Result<BufferRef<'_, P>, BufferError> {
         let entry = self.find_or_add(block)?;
         if !entry.state().uptodate() {
-            self.fill(&entry, true)?;
+            self.fill(&entry, read)?;
         }
-        Ok(BufferRef::new(self, entry))
+        Ok(self.held(&entry))
+    }
+
+    fn held(&self, entry: &Entry<'_, Arc<Head<P>>>) -> BufferRef<'_, P> {
+        BufferRef::new(
+            self,
+            recent::keep(self.id, entry.block(), entry.key(), entry),
+        )
     }
 
     /// The block of a reference that was held earlier, without a look-up as long as the buffer is
@@ -207,6 +229,10 @@ impl<P: Probe> BufferCache<P> {
     /// As [`get`](Self::get).
     #[inline]
     pub fn again(&self, handle: Handle) -> Result<BufferRef<'_, P>, BufferError> {
+        if let Some(held) = recent::find(self.id, handle.block) {
+            held.head.touch();
+            return Ok(BufferRef::new(self, held));
+        }
         let kept = self
             .slab
             .get(handle.key)
@@ -214,7 +240,7 @@ impl<P: Probe> BufferCache<P> {
         match kept {
             Some(entry) if entry.state().uptodate() => {
                 entry.touch();
-                Ok(BufferRef::new(self, entry))
+                Ok(self.held(&entry))
             }
             _ => self.get(handle.block),
         }
@@ -226,11 +252,7 @@ impl<P: Probe> BufferCache<P> {
     /// # Errors
     /// No such block, or a cache full of buffers that cannot be written.
     pub fn get_new(&self, block: u64) -> Result<BufferRef<'_, P>, BufferError> {
-        let entry = self.find_or_add(block)?;
-        if !entry.state().uptodate() {
-            self.fill(&entry, false)?;
-        }
-        Ok(BufferRef::new(self, entry))
+        self.get_afresh(block, false)
     }
 
     /// Where a block lies on the device, and how long it is.
@@ -242,7 +264,7 @@ impl<P: Probe> BufferCache<P> {
     }
 
     #[inline]
-    fn find(&self, shard: &Shard, block: u64) -> Option<Entry<'_, Head<P>>> {
+    fn find(&self, shard: &Shard, block: u64) -> Option<Entry<'_, Arc<Head<P>>>> {
         shard.find(block, |key| {
             self.slab
                 .get(key)
@@ -251,7 +273,7 @@ impl<P: Probe> BufferCache<P> {
     }
 
     #[inline]
-    fn find_or_add(&self, block: u64) -> Result<Entry<'_, Head<P>>, BufferError> {
+    fn find_or_add(&self, block: u64) -> Result<Entry<'_, Arc<Head<P>>>, BufferError> {
         if block >= self.blocks {
             return Err(BufferError::OutOfRange {
                 block,
@@ -268,7 +290,7 @@ impl<P: Probe> BufferCache<P> {
     }
 
     #[cold]
-    fn add(&self, shard: &Shard, block: u64) -> Result<Entry<'_, Head<P>>, BufferError> {
+    fn add(&self, shard: &Shard, block: u64) -> Result<Entry<'_, Arc<Head<P>>>, BufferError> {
         for _ in 0..ROUNDS {
             let mut inner = shard.lock();
             if let Some(entry) = self.find(shard, block) {
@@ -277,7 +299,7 @@ impl<P: Probe> BufferCache<P> {
                 return Ok(entry);
             }
             if inner.len < self.index.per_shard() || self.evict(shard, &mut inner) {
-                let key = self.slab.insert(Head::new(block));
+                let key = self.slab.insert(Arc::new(Head::new(block)));
                 if let Some(entry) = key.and_then(|k| self.slab.get(k)) {
                     shard.insert(&mut inner, block, entry.key());
                     self.counts.misses().inc();
@@ -316,13 +338,15 @@ impl<P: Probe> BufferCache<P> {
                 return false;
             }
             // Who changes the data holds this lock and marks the buffer before letting go.
-            let Some(data) = head.try_data_mut() else {
+            let Some(mut data) = head.try_data_mut() else {
                 return false;
             };
             if head.state().dirty() || head.state().lock_held() {
                 return false;
             }
             head.detach();
+            // Threads may remember the head for a while.
+            drop(std::mem::take(&mut *data));
             drop(data);
             victim = Some((head.block(), key));
             true
@@ -437,11 +461,18 @@ pub struct HeadInfo {
 
 impl<P: Probe> Drop for BufferCache<P> {
     fn drop(&mut self) {
-        if self.abandoned {
-            return;
+        if !self.abandoned {
+            // Nobody is left to hear of an error; flush() is the way to learn of it.
+            let _ = self.flush();
         }
-        // Nobody is left to hear of an error; flush() is the way to learn of it.
-        let _ = self.flush();
+        // Threads may remember heads for a while; these hold no bytes.
+        recent::forget(self.id);
+        let keys = self.index.shards().iter().flat_map(Shard::keys);
+        for head in keys.filter_map(|key| self.slab.get(key)) {
+            let mut data = head.data_mut();
+            head.detach();
+            drop(std::mem::take(&mut *data));
+        }
     }
 }
 

@@ -8,6 +8,7 @@ mod head;
 mod index;
 mod layer;
 mod probe;
+mod recent;
 mod state;
 mod stats;
 mod writeback;

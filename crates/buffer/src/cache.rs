@@ -19,6 +19,9 @@ use crate::writeback::Progress;
 /// Times that a look-up tries to make room; a buffer that is dirtied again in between costs another.
 const ROUNDS: usize = 256;
 
+/// The number of the next cache; 0 is none.
+static CACHES: AtomicU64 = AtomicU64::new(1);
+
 /// Settings of a [`BufferCache`].
 ///
 /// ```
@@ -143,7 +146,6 @@ impl<P: Probe> BufferCache<P> {
         if config.capacity == 0 {
             return wrong("capacity", "0: at least one buffer".to_owned());
         }
-        static CACHES: AtomicU64 = AtomicU64::new(1);
         Ok(Self {
             id: CACHES.fetch_add(1, Ordering::Relaxed),
             blocks: info.len.div_ceil(size as u64),

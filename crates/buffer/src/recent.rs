@@ -79,12 +79,12 @@ pub(crate) fn keep<P: Probe>(
         let (place, slot) = (recent.places.get_mut(at)?, recent.held.get_mut(at)?);
         // The memory is used again if nobody holds what was there.
         let old = slot.take().and_then(|old| old.downcast::<Held<P>>().ok());
-        let held = match old {
-            Some(mut held) => {
-                if let Some(same) = Rc::get_mut(&mut held) {
-                    same.key = key;
-                    same.head = Arc::clone(head);
-                    held
+        let buffer = match old {
+            Some(mut old) => {
+                if let Some(unused) = Rc::get_mut(&mut old) {
+                    unused.key = key;
+                    unused.head = Arc::clone(head);
+                    old
                 } else {
                     fresh(key, head)
                 }
@@ -92,10 +92,13 @@ pub(crate) fn keep<P: Probe>(
             None => fresh(key, head),
         };
         *place = (cache, block);
-        *slot = Some(Rc::clone(&held) as Rc<dyn Any>);
-        Some(held)
+        *slot = Some(Rc::clone(&buffer) as Rc<dyn Any>);
+        Some(buffer)
     });
-    remembered.ok().flatten().unwrap_or_else(|| fresh(key, head))
+    remembered
+        .ok()
+        .flatten()
+        .unwrap_or_else(|| fresh(key, head))
 }
 
 fn fresh<P: Probe>(key: usize, head: &Arc<Head<P>>) -> Rc<Held<P>> {

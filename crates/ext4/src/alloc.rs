@@ -301,9 +301,10 @@ impl<P: Probe> Ext4<P> {
         if let Some((block, _)) = self.inode_place(ino) {
             self.cache.get(block)?;
         }
+        let sum = desc.inode_sum;
         desc.inode_sum = buffer.write(|b| {
             bitmap::set(b, bit);
-            group::bitmap_sum(&self.geo, b, per)
+            group::bitmap_sum_flipped(&self.geo, sum, b, bit, per)
         })?;
         desc.first_free = bit + 1;
         desc.free_inodes = desc.free_inodes.saturating_sub(1);
@@ -322,16 +323,21 @@ impl<P: Probe> Ext4<P> {
         let group = self.group(number)?;
         let mut desc = group.lock();
         let buffer = self.inode_bitmap(number, group, &mut desc)?;
-        if !buffer.read(|b| bitmap::test(b, bit))? {
+        let sum = desc.inode_sum;
+        let cleared = buffer.write_if(
+            |b| bitmap::test(b, bit).then_some(()),
+            |b, ()| {
+                bitmap::clear(b, bit);
+                group::bitmap_sum_flipped(&self.geo, sum, b, bit, self.geo.inodes_per_group)
+            },
+        )?;
+        let Some(sum) = cleared else {
             return Err(Error::corrupt(
                 Object::InodeBitmap(number),
                 format!("inode {ino} is to be freed and is free"),
             ));
-        }
-        desc.inode_sum = buffer.write(|b| {
-            bitmap::clear(b, bit);
-            group::bitmap_sum(&self.geo, b, self.geo.inodes_per_group)
-        })?;
+        };
+        desc.inode_sum = sum;
         desc.first_free = desc.first_free.min(bit);
         desc.free_inodes += 1;
         if dir {

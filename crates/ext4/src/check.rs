@@ -274,7 +274,8 @@ impl Check<'_> {
         if raw.has_attribute_block() {
             self.own(Object::Inode(ino), raw.attribute_block(), 1);
         }
-        let inode = Inode::new(&geo, ino, kind, raw.clone(), self.fs.es_map(ino));
+        // Without a place: it is not written.
+        let inode = Inode::new(&geo, ino, kind, raw.clone(), self.fs.es_map(ino), (0, 0));
         let mut blocks = u64::from(raw.has_attribute_block());
         if raw.flags() & EXTENTS_FL != 0 {
             let expect = crate::node::Expect {

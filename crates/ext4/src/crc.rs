@@ -62,6 +62,19 @@ pub(crate) fn changed(sum: u32, old: &[u8], new: &[u8], after: usize) -> Option<
     Some(sum ^ times(crc(0, old) ^ crc(0, new), *power))
 }
 
+/// The checksum after bit `bit` of a byte was turned round that has `after` bytes behind it, from the checksum
+/// before. `None` if too many bytes follow.
+#[inline]
+pub(crate) fn flipped(sum: u32, bit: u32, after: usize) -> Option<u32> {
+    // The checksum of a single bit is a power: that of the bytes behind, of the checksum's own four, and of the bits
+    // behind in its byte, the lowest of which comes first.
+    let mut power = *POWERS.get(after + 4)?;
+    for _ in bit % 8..7 {
+        power = times_x(power);
+    }
+    Some(sum ^ power)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -86,6 +99,26 @@ mod tests {
                 right,
                 "round {round}: {from}..{to} of {}",
                 bytes.len()
+            );
+        }
+    }
+
+    #[test]
+    fn a_bit_changes_the_checksum_as_a_whole_new_one_would() {
+        let mut rng = fastrand::Rng::with_seed(4);
+        for round in 0..2000 {
+            let mut bytes = vec![0; rng.usize(1..4200)];
+            rng.fill(&mut bytes);
+            let seed = rng.u32(..);
+            let before = crc(seed, &bytes);
+            let (at, bit) = (rng.usize(..bytes.len()), rng.u32(..8));
+            bytes[at] ^= 1 << bit;
+            let after = bytes.len() - at - 1;
+            let right = (after + 4 <= MOST_AFTER).then(|| crc(seed, &bytes));
+            assert_eq!(
+                flipped(before, bit, after),
+                right,
+                "round {round}: bit {bit} of {at}"
             );
         }
     }

@@ -57,6 +57,7 @@ impl<P: Probe> Ext4<P> {
         let mut index = dir.index();
         if index.is_none() {
             *index = Some(self.make_index(dir)?);
+            dir.set_has_index();
         }
         let found = index
             .as_ref()
@@ -86,7 +87,9 @@ impl<P: Probe> Ext4<P> {
 
     /// Notes a name that was entered. The caller holds the directory's lock alone.
     pub(crate) fn index_insert(&self, dir: &Inode<P>, name: &[u8], lblk: u32) {
-        if let Some(index) = dir.index().as_mut() {
+        if dir.has_index()
+            && let Some(index) = dir.index().as_mut()
+        {
             index.add(self.hash(name), lblk);
         }
     }

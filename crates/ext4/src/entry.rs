@@ -17,22 +17,30 @@ use crate::raw::{INDEX_FL, Raw, Time, Which};
 use crate::space::For;
 use crate::superblock::Geometry;
 
-/// Writes a record for the name where the block has room; whether it had.
-fn insert(geo: &Geometry, seed: u32, bytes: &mut [u8], name: &[u8], ino: u32, kind: u8) -> bool {
-    let end = records_end(geo);
-    let need = dir::need(name.len());
+/// The first record with room for a name behind its own.
+#[inline]
+fn room(bytes: &[u8], end: usize, need: usize) -> Option<Record> {
+    records(bytes, end).find(|r| r.len - r.used().min(r.len) >= need)
+}
+
+/// Writes a record for the name into the room behind another.
+#[inline]
+fn insert(
+    geo: &Geometry,
+    seed: u32,
+    bytes: &mut [u8],
+    record: Record,
+    (name, ino, kind): (&[u8], u32, u8),
+) {
     let kind = if geo.filetype { kind } else { 0 };
-    let room = records(bytes, end).find(|r| r.len - r.used().min(r.len) >= need);
-    let Some(record) = room else { return false };
     let used = record.used();
-    let range = (record.at, record.at + used + need);
+    let range = (record.at, record.at + used + dir::need(name.len()));
     dir::change_sealed(geo, seed, bytes, range, |bytes| {
         if used > 0 {
             put_u16(bytes, record.at + 4, u16::try_from(used).unwrap_or(0));
         }
         dir::store(bytes, record.at + used, ino, record.len - used, name, kind);
     });
-    true
 }
 
 /// Takes the record at `at` out: the one before grows over it, or it becomes an empty one.
@@ -87,10 +95,11 @@ impl<P: Probe> Ext4<P> {
     ) -> Result<bool> {
         // Looked for before it is changed: a full block is not made dirty.
         let (need, end) = (dir::need(name.len()), records_end(&self.geo));
-        if !buffer.read(|b| records(b, end).any(|r| r.len - r.used().min(r.len) >= need))? {
-            return Ok(false);
-        }
-        Ok(buffer.write(|b| insert(&self.geo, dir.seed, b, name, ino, kind))?)
+        let done = buffer.write_if(
+            |b| room(b, end, need),
+            |b, record| insert(&self.geo, dir.seed, b, record, (name, ino, kind)),
+        )?;
+        Ok(done.is_some())
     }
 
     /// Takes out a name that was found. The caller holds the directory's lock alone since.

@@ -1,15 +1,17 @@
 //! Writing inodes, and the end of those that have no name.
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use cairn_flags::Probe;
 
-use crate::error::{Error, Object, Result};
+use crate::error::{Error, Result};
 use crate::file::File;
 use crate::fs::Ext4;
 use crate::inode::Inode;
 use crate::node::{self, Run};
 use crate::raw::{EXTENTS_FL, Raw, Time, Which};
+use crate::tree::MAX_BLOCK;
 
 /// What of an ended inode is still to be given back.
 pub(crate) struct Rest {
@@ -40,22 +42,29 @@ impl<P: Probe> Ext4<P> {
         }
     }
 
+    #[inline]
     pub(crate) fn try_write_inode(&self, inode: &Inode<P>, raw: &mut Raw) -> Result<()> {
-        let (block, at) = self
-            .inode_place(inode.ino)
-            .ok_or_else(|| Error::corrupt(Object::Inode(inode.ino), "no group"))?;
+        self.store_inode(inode.place, inode.seed, raw)
+    }
+
+    /// Writes an inode's fields into its place in the inode tables.
+    #[inline]
+    pub(crate) fn store_inode(
+        &self,
+        (block, at): (u64, usize),
+        seed: u32,
+        raw: &mut Raw,
+    ) -> Result<()> {
         self.cache
             .get(block)?
-            .write(|b| raw.store(&self.geo, inode.seed, b, at))?;
+            .write(|b| raw.store(&self.geo, seed, b, at))?;
         Ok(())
     }
 
     /// Marks the buffer of an inode whose bytes are right there already, or will be in a moment.
-    pub(crate) fn mark_inode(&self, inode: &Inode<P>) -> Result<()> {
-        let (block, _) = self
-            .inode_place(inode.ino)
-            .ok_or_else(|| Error::corrupt(Object::Inode(inode.ino), "no group"))?;
-        self.cache.get(block)?.mark_dirty();
+    #[inline]
+    pub(crate) fn mark_inode(&self, (block, _): (u64, usize)) -> Result<()> {
+        self.cache.get(block)?.mark_unchanged();
         Ok(())
     }
 
@@ -94,19 +103,19 @@ impl<P: Probe> Ext4<P> {
         } else {
             Ok(())
         };
-        if inode.opens.fetch_sub(1, Ordering::AcqRel) == 1 && inode.body().links() == 0 {
-            self.evict(inode);
+        if inode.opens.fetch_sub(1, Ordering::SeqCst) == 1 && inode.is_nameless() {
+            self.evict(inode, Time::now());
         }
         settled
     }
 
     /// Ends an inode without names that nobody has open. What cannot be given back now is given back by
     /// the next sync.
-    pub(crate) fn evict(&self, inode: &Inode<P>) {
+    pub(crate) fn evict(&self, inode: &Inode<P>, now: Time) {
         if inode.gone.swap(true, Ordering::AcqRel) {
             return;
         }
-        let rest = match self.end(inode) {
+        let rest = match self.end(inode, now) {
             Ok(rest) => rest,
             Err(e) => {
                 self.note(e);
@@ -117,20 +126,19 @@ impl<P: Probe> Ext4<P> {
     }
 
     /// Clears the inode on disk, and tells what it had.
-    fn end(&self, inode: &Inode<P>) -> Result<Rest> {
+    fn end(&self, inode: &Inode<P>, now: Time) -> Result<Rest> {
         let _alone = inode.alone();
-        let delayed = {
+        if inode.paged.load(Ordering::Acquire) {
             let mut pages = inode.pages();
             let delayed = pages.values().filter(|p| p.delayed()).count() as u64;
             self.pages.add(-crate::num::to_i64(pages.len()));
             pages.clear();
-            delayed
-        };
-        self.space.unclaim(delayed);
+            self.space.unclaim(delayed);
+        }
         let mut raw = inode.body_mut();
         // As Linux does: the inode is marked once when its blocks begin to go, and once more when it is cleared.
         // What is written the second time holds for both; a buffer that cannot be had is missed there, too.
-        let _ = self.mark_inode(inode);
+        let _ = self.mark_inode(inode.place);
         let (mut runs, mut tree) = (Vec::new(), Vec::new());
         let walked = if raw.flags() & EXTENTS_FL != 0 {
             self.walk(
@@ -168,12 +176,14 @@ impl<P: Probe> Ext4<P> {
         raw.set_size(0);
         inode.size.store(0, Ordering::Release);
         raw.set_sectors(0);
-        raw.set_dtime(Time::now().secs32());
+        raw.set_dtime(now.secs32());
         self.try_write_inode(inode, &mut raw)?;
         drop(raw);
         // Nothing was delayed any more: no reservation is to be lowered.
-        let _ = self.es.evict(self.es_key(inode.ino));
-        self.inodes.remove(inode.ino);
+        let _ = inode.es.remove(0, MAX_BLOCK);
+        if let Some(old) = self.inodes.remove(inode.ino, Arc::clone(&inode.es)) {
+            let _ = self.es.evict(self.es_key(old));
+        }
         Ok(Rest {
             ino: Some((inode.ino, inode.is_dir())),
             runs,

@@ -365,7 +365,7 @@ impl Formatter<'_> {
 
     fn dir_inode(&self, permissions: u16, links: u16, block: u64) -> Raw {
         let geo = &self.geo;
-        let mut raw = Raw::new(geo, FileType::Directory, permissions, 0);
+        let mut raw = Raw::new(geo, FileType::Directory, permissions, 0, Time::now());
         raw.set_links(links);
         raw.set_size(geo.block_size as u64);
         raw.set_sectors(geo.block_size as u64 / 512);

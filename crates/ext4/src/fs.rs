@@ -318,6 +318,23 @@ impl<P: Probe> Ext4<P> {
         self.es.map(self.es_key(ino))
     }
 
+    /// An empty map in the extent status cache for a new inode: that of the last inode with this number, unless
+    /// somebody who still holds that inode could reach it.
+    pub(crate) fn new_es_map(&self, ino: u32) -> Arc<cairn_extents::ExtentMap> {
+        if let Some(map) = self.inodes.take_spare(ino) {
+            // The cache and this.
+            if Arc::strong_count(&map) == 2 {
+                // What the last holder did is seen.
+                std::sync::atomic::fence(Ordering::Acquire);
+                if map.is_empty() {
+                    return map;
+                }
+            }
+            let _ = self.es.evict(self.es_key(ino));
+        }
+        self.es_map(ino)
+    }
+
     /// Why changes are refused, if they are.
     pub fn read_only(&self) -> Option<&str> {
         self.read_only.as_deref()
@@ -463,7 +480,9 @@ impl<P: Probe> Ext4<P> {
                 return wrong(format!("a directory of {size} bytes"));
             }
         }
-        let inode = Arc::new(Inode::new(&self.geo, ino, kind, raw, self.es_map(ino)));
+        let place = self.inode_place(ino).unwrap_or_default();
+        let es = self.es_map(ino);
+        let inode = Arc::new(Inode::new(&self.geo, ino, kind, raw, es, place));
         Table::trim(&mut shard, |old| {
             let _ = self.es.evict(self.es_key(old));
         });
@@ -507,7 +526,7 @@ impl<P: Probe> Ext4<P> {
         // Files that were dropped without being closed have no users any more.
         for inode in self.inodes.all() {
             if inode.body().links() == 0 {
-                self.evict(&inode);
+                self.evict(&inode, Time::now());
             }
         }
         self.sync()?;

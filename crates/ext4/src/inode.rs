@@ -1,6 +1,7 @@
 //! Inodes in memory, and the table of those that are in use.
 
 use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{
     Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard,
@@ -21,7 +22,12 @@ const SHARDS: usize = 64;
 /// Locks that the readers of a file spread over.
 const LANES: usize = 8;
 /// Looks at a lock before a thread goes to sleep for it.
-const SPINS: u32 = 400;
+const LOOKS: u32 = 16;
+/// Looks after which a thread offers its CPU between two: who holds the lock may be waiting for one.
+const LOOKS_ALONE: u32 = 4;
+/// Pauses after the first look, and between later ones; of 50 ns on recent server CPUs, in which the one who has
+/// the lock does a dozen operations or two.
+const PAUSES: [u32; 2] = [128, 256];
 /// Inodes that a shard keeps although nobody uses them.
 const IDLE: usize = 1024;
 
@@ -53,6 +59,8 @@ pub(crate) struct Inode<P: Probe> {
     pub(crate) kind: FileType,
     /// Seed of the checksums of its blocks.
     pub(crate) seed: u32,
+    /// Its block of the inode tables, and where in it.
+    pub(crate) place: (u64, usize),
     lock: RwLock<()>,
     /// Of a file that is written directly: readers take one each instead of `lock`.
     lanes: OnceLock<Box<[Lane; LANES]>>,
@@ -63,8 +71,13 @@ pub(crate) struct Inode<P: Probe> {
     pages: Mutex<Pages<P>>,
     /// Where the names of a large directory are.
     index: Mutex<Option<DirIndex>>,
+    /// There is an index. Changed under its lock; looked at by who holds `lock`, under which it is made.
+    indexed: AtomicBool,
     /// Files open on it. Changed under the table's shard lock or with the directory locked.
     pub(crate) opens: AtomicU32,
+    /// Its last link is gone. Stored before `opens` is looked at, where a close looks at the two the other way
+    /// round: one of both sees what the other did.
+    nameless: AtomicBool,
     /// Its end was begun.
     pub(crate) gone: AtomicBool,
     /// Data changed since its times were set.
@@ -88,10 +101,12 @@ impl<P: Probe> Inode<P> {
         kind: FileType,
         raw: Raw,
         es: Arc<ExtentMap>,
+        place: (u64, usize),
     ) -> Self {
         Self {
             ino,
             kind,
+            place,
             seed: geometry.inode_seed(ino, raw.generation()),
             lock: RwLock::new(()),
             lanes: OnceLock::new(),
@@ -101,7 +116,9 @@ impl<P: Probe> Inode<P> {
             es,
             pages: Mutex::new(Pages::new()),
             index: Mutex::new(None),
+            indexed: AtomicBool::new(false),
             opens: AtomicU32::new(0),
+            nameless: AtomicBool::new(false),
             gone: AtomicBool::new(false),
             touched: AtomicBool::new(false),
             paged: AtomicBool::new(false),
@@ -150,13 +167,23 @@ impl<P: Probe> Inode<P> {
     }
 
     fn lock_alone(&self) -> RwLockWriteGuard<'_, ()> {
-        // Changes of a directory take a few microseconds. Going to sleep for one, and being woken, takes longer, and
-        // makes everybody else sleep as well.
-        for _ in 0..SPINS {
+        // A change of a directory takes half a microsecond. Going to sleep for one, and being woken, takes
+        // hundreds, and makes everybody else sleep as well. Handing the lock over after each change costs more than the
+        // change, as all that it touches moves from one CPU to the other. So who waits looks seldom, which lets
+        // the other do some operations in a row.
+        let [mut pauses, most] = PAUSES;
+        for look in 0..LOOKS {
             match self.lock.try_write() {
                 Ok(guard) => return guard,
                 Err(TryLockError::Poisoned(e)) => return e.into_inner(),
-                Err(TryLockError::WouldBlock) => std::hint::spin_loop(),
+                Err(TryLockError::WouldBlock) => {}
+            }
+            for _ in 0..pauses {
+                std::hint::spin_loop();
+            }
+            pauses = (2 * pauses).min(most);
+            if look >= LOOKS_ALONE {
+                std::thread::yield_now();
             }
         }
         self.lock.write().unwrap_or_else(PoisonError::into_inner)
@@ -173,8 +200,12 @@ impl<P: Probe> Inode<P> {
     pub(crate) fn pages(&self) -> MutexGuard<'_, Pages<P>> {
         self.pages.lock().unwrap_or_else(PoisonError::into_inner)
     }
+    #[inline]
     pub(crate) fn has_index(&self) -> bool {
-        self.index().is_some()
+        self.indexed.load(Ordering::Acquire)
+    }
+    pub(crate) fn set_has_index(&self) {
+        self.indexed.store(true, Ordering::Release);
     }
     pub(crate) fn index(&self) -> MutexGuard<'_, Option<DirIndex>> {
         self.index.lock().unwrap_or_else(PoisonError::into_inner)
@@ -189,6 +220,16 @@ impl<P: Probe> Inode<P> {
         if !self.touched.load(Ordering::Relaxed) {
             self.touched.store(true, Ordering::Release);
         }
+    }
+    /// Notes that the last link is gone; whether nobody has it open.
+    #[inline]
+    pub(crate) fn lose_name(&self) -> bool {
+        self.nameless.store(true, Ordering::SeqCst);
+        self.opens.load(Ordering::SeqCst) == 0
+    }
+    #[inline]
+    pub(crate) fn is_nameless(&self) -> bool {
+        self.nameless.load(Ordering::SeqCst)
     }
     /// Whether its end was begun, or it is a directory that was removed.
     pub(crate) fn gone(&self) -> bool {
@@ -205,7 +246,54 @@ impl<P: Probe> Inode<P> {
     }
 }
 
-type Shard<P> = Mutex<HashMap<u32, Arc<Inode<P>>>>;
+/// Hashes inode numbers by one multiplication: they come in sequence, and nobody else chooses them.
+#[derive(Default)]
+pub(crate) struct InoHasher(u64);
+
+impl Hasher for InoHasher {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.write_u32(u32::from(*byte));
+        }
+    }
+    #[inline]
+    fn write_u32(&mut self, n: u32) {
+        self.0 = spread(self.0 ^ u64::from(n));
+    }
+}
+
+/// The multiplier of Fibonacci hashing; the high half is the better one, and tables use both.
+const fn spread(n: u64) -> u64 {
+    let n = n.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    n ^ (n >> 32)
+}
+
+/// Inodes of a shard by number.
+pub(crate) struct Inodes<P: Probe> {
+    map: HashMap<u32, Arc<Inode<P>>, BuildHasherDefault<InoHasher>>,
+    /// The map of the inode that ended last, empty: the next inode with this number uses it.
+    spare: Option<(u32, Arc<ExtentMap>)>,
+}
+
+impl<P: Probe> std::ops::Deref for Inodes<P> {
+    type Target = HashMap<u32, Arc<Inode<P>>, BuildHasherDefault<InoHasher>>;
+    fn deref(&self) -> &Self::Target {
+        &self.map
+    }
+}
+
+impl<P: Probe> std::ops::DerefMut for Inodes<P> {
+    fn deref_mut(&mut self) -> &mut Self::Target {
+        &mut self.map
+    }
+}
+
+/// On lines of its own: inodes of different directories are created and end side by side.
+#[repr(align(128))]
+struct Shard<P: Probe>(Mutex<Inodes<P>>);
 
 /// Inodes in memory by number.
 pub(crate) struct Table<P: Probe> {
@@ -214,8 +302,14 @@ pub(crate) struct Table<P: Probe> {
 
 impl<P: Probe> Table<P> {
     pub(crate) fn new() -> Self {
+        let shard = |_| {
+            Shard(Mutex::new(Inodes {
+                map: HashMap::default(),
+                spare: None,
+            }))
+        };
         Self {
-            shards: (0..SHARDS).map(|_| Mutex::new(HashMap::new())).collect(),
+            shards: (0..SHARDS).map(shard).collect(),
         }
     }
 
@@ -223,15 +317,33 @@ impl<P: Probe> Table<P> {
         clippy::indexing_slicing,
         reason = "a remainder of the length is below it"
     )]
-    pub(crate) fn shard(&self, ino: u32) -> MutexGuard<'_, HashMap<u32, Arc<Inode<P>>>> {
-        self.shards[us(ino) % SHARDS]
+    #[inline]
+    pub(crate) fn shard(&self, ino: u32) -> MutexGuard<'_, Inodes<P>> {
+        // Not the number itself: the first inodes of all groups would share a shard.
+        self.shards[us(spread(u64::from(ino)) >> 40) % SHARDS]
+            .0
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes an inode out.
-    pub(crate) fn remove(&self, ino: u32) {
-        self.shard(ino).remove(&ino);
+    /// Takes out an inode that ended, and keeps its map, which is empty, for the next of this number. Returns
+    /// the number whose map is not kept any longer.
+    pub(crate) fn remove(&self, ino: u32, map: Arc<ExtentMap>) -> Option<u32> {
+        let mut shard = self.shard(ino);
+        // Dropped when the shard is free again.
+        let ended = shard.map.remove(&ino);
+        let (old, _) = shard.spare.replace((ino, map)).unzip();
+        drop(shard);
+        drop(ended);
+        old.filter(|old| *old != ino)
+    }
+
+    /// The map that was kept for an inode of this number.
+    #[inline]
+    pub(crate) fn take_spare(&self, ino: u32) -> Option<Arc<ExtentMap>> {
+        let spare = &mut self.shard(ino).spare;
+        let (_, map) = spare.take_if(|(kept, _)| *kept == ino)?;
+        Some(map)
     }
 
     /// All inodes at this moment.
@@ -239,14 +351,14 @@ impl<P: Probe> Table<P> {
         self.shards
             .iter()
             .flat_map(|s| {
-                let shard = s.lock().unwrap_or_else(PoisonError::into_inner);
+                let shard = s.0.lock().unwrap_or_else(PoisonError::into_inner);
                 shard.values().cloned().collect::<Vec<_>>()
             })
             .collect()
     }
 
     /// Forgets inodes that nobody uses, once there are many.
-    pub(crate) fn trim(shard: &mut HashMap<u32, Arc<Inode<P>>>, mut forget: impl FnMut(u32)) {
+    pub(crate) fn trim(shard: &mut Inodes<P>, mut forget: impl FnMut(u32)) {
         if shard.len() < IDLE {
             return;
         }

@@ -148,19 +148,27 @@ impl<P: Probe> Ext4<P> {
             return Err(Error::TooManyLinks { ino: dir.ino });
         }
         let ino = self.take_inode(dir.ino, is_dir)?;
-        let raw = new.raw(&self.geo);
-        let inode = Inode::new(&self.geo, ino, kind, raw, self.es_map(ino));
-        let inode = Arc::new(inode);
-        if let Err(e) = self.fill(dir, name, &inode, new) {
+        let now = Time::now();
+        let mut raw = new.raw(&self.geo, now);
+        let place = self.inode_place(ino).unwrap_or_default();
+        let seed = self.geo.inode_seed(ino, raw.generation());
+        // As Linux does: marked once when the inode is made, once when its extent tree is.
+        let stored = self
+            .mark_inode(place)
+            .and_then(|()| self.store_inode(place, seed, &mut raw));
+        let es = self.new_es_map(ino);
+        let inode = Arc::new(Inode::new(&self.geo, ino, kind, raw, es, place));
+        if let Err(e) = stored.and_then(|()| self.fill(dir, name, &inode, new)) {
             self.unmake(&inode);
             return Err(e);
         }
-        self.touch_dir(dir, Time::now(), |raw| {
+        self.touch_dir(dir, now, |raw| {
             if is_dir {
                 add_link(raw);
             }
         });
-        self.write_inode(&inode, &mut inode.body_mut());
+        // Once more when all is done. What changed since the inode was stored was stored with the change.
+        let _ = self.mark_inode(place);
         if kind == FileType::Regular {
             inode.opens.store(1, Ordering::Release);
         }
@@ -168,14 +176,8 @@ impl<P: Probe> Ext4<P> {
         Ok(inode)
     }
 
-    /// Writes the new inode, what it holds, and its name.
+    /// Writes what a new inode holds, and its name.
     fn fill(&self, dir: &Inode<P>, name: &[u8], inode: &Inode<P>, new: &New<'_>) -> Result<()> {
-        {
-            // As Linux does: once when the inode is made, once when its extent tree is.
-            let mut raw = inode.body_mut();
-            self.mark_inode(inode)?;
-            self.try_write_inode(inode, &mut raw)?;
-        }
         match new {
             New::File => {}
             New::Directory => {
@@ -226,7 +228,7 @@ impl<P: Probe> Ext4<P> {
     /// Ends an inode whose name could not be entered.
     fn unmake(&self, inode: &Inode<P>) {
         inode.body_mut().set_links(0);
-        self.evict(inode);
+        self.evict(inode, Time::now());
     }
 
     fn unlink_name(&self, dir: &Inode<P>, name: &[u8]) -> Result<()> {
@@ -255,18 +257,24 @@ impl<P: Probe> Ext4<P> {
 
     /// Takes a link off an inode; without links and users it ends.
     pub(crate) fn drop_link(&self, inode: &Inode<P>, now: Time) {
-        let links = {
+        let ends = {
             let mut raw = inode.body_mut();
             let links = raw.links().saturating_sub(1);
             raw.set_links(links);
             raw.set_time(Which::Change, now);
-            self.write_inode(inode, &mut raw);
-            links
+            let ends = links == 0 && inode.lose_name();
+            if ends {
+                // It is cleared in a moment, or stored as it is if that fails.
+                let _ = self.mark_inode(inode.place);
+            } else {
+                self.write_inode(inode, &mut raw);
+            }
+            ends
         };
         // Counted as open with the directory locked or under the name of another; see `close` for the
         // other half: whichever of the two comes later ends the inode.
-        if links == 0 && inode.opens.load(Ordering::Acquire) == 0 {
-            self.evict(inode);
+        if ends {
+            self.evict(inode, now);
         }
     }
 
@@ -295,8 +303,9 @@ impl<P: Probe> Ext4<P> {
             inode.body_mut().set_links(0);
             inode.dead.store(true, Ordering::Release);
         }
-        self.touch_dir(&dir, Time::now(), sub_link);
-        self.evict(&inode);
+        let now = Time::now();
+        self.touch_dir(&dir, now, sub_link);
+        self.evict(&inode, now);
         Ok(())
     }
 
@@ -359,13 +368,13 @@ impl New<'_> {
         }
     }
 
-    fn raw(&self, geo: &crate::superblock::Geometry) -> Raw {
+    fn raw(&self, geo: &crate::superblock::Geometry, now: Time) -> Raw {
         let permissions = match self {
             Self::File => 0o644,
             Self::Directory => 0o755,
             Self::Link(_) => 0o777,
         };
-        let mut raw = Raw::new(geo, self.kind(), permissions, fastrand::u32(..));
+        let mut raw = Raw::new(geo, self.kind(), permissions, fastrand::u32(..), now);
         raw.set_links(if matches!(self, Self::Directory) {
             2
         } else {

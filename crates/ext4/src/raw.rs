@@ -95,6 +95,7 @@ impl Raw {
         kind: FileType,
         permissions: u16,
         generation: u32,
+        now: Time,
     ) -> Self {
         let mut raw = Self::zeroed(geometry);
         raw.set16(0, kind.mode() | permissions & 0o7777);
@@ -102,7 +103,6 @@ impl Raw {
         if geometry.inode_size > 128 {
             raw.set16(0x80, EXTRA);
         }
-        let now = Time::now();
         raw.set_time(Which::Access, now);
         raw.set_time(Which::Change, now);
         raw.set_time(Which::Modify, now);
@@ -122,7 +122,11 @@ impl Raw {
     #[inline]
     pub(crate) fn store(&mut self, geometry: &Geometry, seed: u32, bytes: &mut [u8], at: usize) {
         if geometry.checksums {
-            let sum = self.checksum(seed);
+            self.set16(0x7c, 0);
+            if self.has_high_sum() {
+                self.set16(0x82, 0);
+            }
+            let sum = crc(seed, part(&self.bytes, 0, self.len));
             self.set16(0x7c, low16(u64::from(sum)));
             if self.has_high_sum() {
                 self.set16(0x82, low16(u64::from(sum >> 16)));

@@ -142,7 +142,7 @@ impl<P: Probe> Ext4<P> {
                 }
             });
             if target.is_dir() {
-                self.evict(&target);
+                self.evict(&target, now);
             } else {
                 self.drop_link(&target, now);
             }

@@ -523,10 +523,8 @@ impl Geometry {
     /// Seed of the checksums of an inode's blocks.
     #[inline]
     pub(crate) fn inode_seed(&self, ino: u32, generation: u32) -> u32 {
-        crc(
-            crc(self.seed, &ino.to_le_bytes()),
-            &generation.to_le_bytes(),
-        )
+        let both = u64::from(ino) | u64::from(generation) << 32;
+        crc(self.seed, &both.to_le_bytes())
     }
 
     /// Largest file: the last legal logical block is 2^32 - 2.

@@ -195,3 +195,79 @@ fn one_file_written_and_read_by_many() {
     fs.unmount().unwrap();
     sound(&disk, "one file");
 }
+
+/// Whichever of the last close and the last unlink comes later ends the inode, and one of them does.
+#[test]
+fn a_close_beside_an_unlink_leaks_no_inode() {
+    let disk = formatted(64 << 20, &FormatOptions::new());
+    let fs = Ext4::mount(disk.clone(), &MountOptions::new()).unwrap();
+    let before = fs.statfs().free_inodes;
+    let turn = std::sync::atomic::AtomicU32::new(0);
+    let files = Mutex::new(Vec::new());
+    let rounds = 3000;
+    std::thread::scope(|s| {
+        s.spawn(|| {
+            for n in 0..rounds {
+                files.lock().unwrap().push(fs.create("/f").unwrap());
+                turn.store(2 * n + 1, std::sync::atomic::Ordering::Release);
+                fs.unlink("/f").unwrap();
+                let deadline = std::time::Instant::now() + std::time::Duration::from_secs(20);
+                while turn.load(std::sync::atomic::Ordering::Acquire) != 2 * n + 2 {
+                    assert!(std::time::Instant::now() < deadline, "round {n}");
+                    std::thread::yield_now();
+                }
+            }
+        });
+        let deadline = std::time::Instant::now() + std::time::Duration::from_mins(1);
+        for n in 0..rounds {
+            while turn.load(std::sync::atomic::Ordering::Acquire) != 2 * n + 1 {
+                assert!(std::time::Instant::now() < deadline, "round {n}");
+                std::hint::spin_loop();
+            }
+            let file = files.lock().unwrap().pop().unwrap();
+            fs.close(file).unwrap();
+            turn.store(2 * n + 2, std::sync::atomic::Ordering::Release);
+        }
+    });
+    assert_eq!(fs.statfs().free_inodes, before);
+    fs.unmount().unwrap();
+    sound(&disk, "closed beside an unlink");
+}
+
+/// The map of extents goes from an ended inode to the next of its number, but not what was in it.
+#[test]
+fn a_new_file_has_nothing_of_the_last_one_with_its_number() {
+    let disk = formatted(64 << 20, &FormatOptions::new());
+    let fs = Ext4::mount(disk.clone(), &MountOptions::new()).unwrap();
+    let mut held = Vec::new();
+    for round in 0..20_u8 {
+        let file = fs.create("/f").unwrap();
+        let ino = file.ino();
+        assert!(file.map().is_empty());
+        fs.write_at(&file, 0, &vec![round + 1; 40_000]).unwrap();
+        fs.fsync(&file).unwrap();
+        assert!(!file.map().is_empty());
+        if round % 3 == 0 {
+            held.push(std::sync::Arc::clone(file.map()));
+        }
+        fs.close(file).unwrap();
+        fs.unlink("/f").unwrap();
+
+        let next = fs.create("/g").unwrap();
+        assert_eq!(next.ino(), ino);
+        assert!(next.map().is_empty());
+        // Whoever holds the old map keeps it for himself.
+        assert!(
+            held.iter()
+                .all(|old| !std::sync::Arc::ptr_eq(old, next.map()))
+        );
+        fs.truncate(&next, 40_000).unwrap();
+        let mut bytes = vec![9; 40_000];
+        assert_eq!(fs.read_at(&next, 0, &mut bytes).unwrap(), bytes.len());
+        assert!(bytes.iter().all(|b| *b == 0));
+        fs.close(next).unwrap();
+        fs.unlink("/g").unwrap();
+    }
+    fs.unmount().unwrap();
+    sound(&disk, "numbers used again");
+}

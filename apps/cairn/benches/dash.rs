@@ -1,8 +1,15 @@
 //! What the dashboard costs: the share of a core of its threads, live and frozen, and what the workload
 //! loses to it, in pairs with the same scenario without a terminal.
 //!
+//! A pair is one process with the dashboard and one without, side by side: they take turns of half a second,
+//! without, with, with, without, and the one whose turn it is not is stopped by SIGSTOP. What is compared is
+//! operations by the time that the process was allowed to run, from the end of its warm-up on; on a machine whose
+//! speed wanders this tells far more than runs one after the other. Each turn costs the dashboard a whole
+//! repaint, which counts against it. No process is pinned to a CPU. The terminal is a pseudo terminal that a
+//! thread of this bench drains into memory; that thread's time is told, and is no part of the dashboard.
+//!
 //! `cargo bench -p cairn-tui --bench dash`; with `--test` each time is short and nothing is to be read from
-//! the figures.
+//! the figures. `CAIRN_BENCH_PAIRS` asks for another number of pairs.
 #![allow(
     clippy::unwrap_used,
     clippy::print_stdout,
@@ -13,7 +20,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::io::{Read, Write};
 use std::num::NonZeroU16;
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -24,6 +31,32 @@ const CAIRN: &str = env!("CARGO_BIN_EXE_cairn");
 
 /// Eight workers, so that all processors are busy.
 const SCENARIO: &str = "randwrite";
+
+/// The same, with the time that it warms up and runs.
+const FILE: &str = r#"
+name = "randwrite"
+stack = "stats(sample=64)/ram(320m)"
+seed = 42
+
+[workload]
+name = "randwrite"
+kind = "fio"
+options = "--rw=randwrite --ioengine=libaio --direct=1 --iodepth=64 --bs=4k --size=256m --numjobs=8 --norandommap --filename=/mnt/test1"
+warmup = "300ms"
+
+[policies]
+flag-set = "check-first"
+es-counters = "per-cpu"
+"#;
+
+/// Pairs of runs.
+const PAIRS: usize = 16;
+
+/// Time after a start when the workload is warm and counts from its beginning again.
+const WARM: Duration = Duration::from_millis(1100);
+
+/// One turn.
+const TURN: Duration = Duration::from_millis(500);
 
 /// The bars, in shares of a core and as a ratio.
 const FROZEN: f64 = 0.002;
@@ -49,7 +82,7 @@ struct Dash {
 }
 
 impl Dash {
-    fn start() -> Self {
+    fn start(scenario: &str) -> Self {
         let size = PtySize {
             rows: 48,
             cols: 160,
@@ -58,11 +91,11 @@ impl Dash {
         };
         let pair = native_pty_system().openpty(size).unwrap();
         let mut command = CommandBuilder::new(CAIRN);
-        command.args(["dash", SCENARIO, "--color", "256"]);
+        command.args(["dash", scenario, "--color", "256"]);
         command.env("TERM", "xterm-256color");
         let child = pair.slave.spawn_command(command).unwrap();
         drop(pair.slave);
-        let output = Arc::new(Mutex::new(Vec::new()));
+        let output = Arc::new(Mutex::new(Vec::with_capacity(1 << 20)));
         let seen = Arc::clone(&output);
         let mut reader = pair.master.try_clone_reader().unwrap();
         thread::spawn(move || {
@@ -132,14 +165,14 @@ impl Dash {
         cell.unwrap_or_default().trim().to_owned()
     }
 
-    /// Quits, and reads the throughput of the summary, in thousands a second.
-    fn quit(mut self) -> f64 {
+    /// Quits, and gives what was printed.
+    fn quit(mut self) -> String {
         self.types("q");
         self.until(|dash| dash.text().contains("policy flag-set"));
         let text = self.text();
         let ended = self.child.wait().unwrap();
         assert!(ended.success(), "{text}");
-        throughput(&text)
+        text
     }
 }
 
@@ -149,17 +182,116 @@ impl Drop for Dash {
     }
 }
 
-/// Of a summary, as text.
-fn throughput(summary: &str) -> f64 {
-    let rest = summary.rsplit("throughput ").next().unwrap();
-    let mut words = rest.split_whitespace();
-    let value: f64 = words.next().unwrap().parse().unwrap();
-    match words.next().unwrap().trim_end_matches(',') {
-        "kIOPS" => value,
-        "MIOPS" => value * 1000.0,
-        "IOPS" => value / 1000.0,
+/// Operations and the seconds they took, of a summary as text.
+fn counted(summary: &str) -> (f64, f64) {
+    let after = |word: &str| summary.rsplit(word).next().unwrap().split_whitespace();
+    let mut rate = after("throughput ");
+    let value: f64 = rate.next().unwrap().parse().unwrap();
+    let unit = match rate.next().unwrap().trim_end_matches(',') {
+        "IOPS" => 1.0,
+        "kIOPS" => 1e3,
+        "MIOPS" => 1e6,
         unit => panic!("{unit} is no rate of I/Os"),
+    };
+    let operations: f64 = after(", n ").next().unwrap().parse().unwrap();
+    (operations, operations / (value * unit))
+}
+
+/// The process without a terminal.
+struct Headless(std::process::Child);
+
+impl Headless {
+    fn start(scenario: &str) -> Self {
+        let child = Command::new(CAIRN)
+            .args(["dash", scenario, "--headless", "--duration", "600s"])
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        Self(child)
     }
+
+    /// Ends it, and gives what was printed.
+    fn end(mut self) -> String {
+        signal(self.0.id(), "INT");
+        let mut text = String::new();
+        let out = self.0.stdout.as_mut().unwrap();
+        out.read_to_string(&mut text).unwrap();
+        self.0.wait().unwrap();
+        text
+    }
+}
+
+impl Drop for Headless {
+    fn drop(&mut self) {
+        let _ended = self.0.kill();
+    }
+}
+
+fn signal(pid: u32, name: &str) {
+    let status = Command::new("kill")
+        .args([format!("-{name}"), pid.to_string()])
+        .status();
+    assert!(status.unwrap().success());
+}
+
+/// A process that takes turns with another one.
+struct Turns {
+    pid: u32,
+    since: Instant,
+    stopped: Duration,
+}
+
+impl Turns {
+    /// Stops a process that has become warm.
+    fn new(pid: u32) -> Self {
+        thread::sleep(WARM);
+        signal(pid, "STOP");
+        Self {
+            pid,
+            since: Instant::now(),
+            stopped: Duration::ZERO,
+        }
+    }
+
+    fn go_on(&mut self) {
+        self.stopped += self.since.elapsed();
+        signal(self.pid, "CONT");
+    }
+
+    fn take(&mut self) {
+        self.go_on();
+        thread::sleep(TURN);
+        signal(self.pid, "STOP");
+        self.since = Instant::now();
+    }
+
+    /// Operations a second of the time it was not stopped.
+    fn rate(&self, summary: &str) -> f64 {
+        let (operations, seconds) = counted(summary);
+        operations / (seconds - self.stopped.as_secs_f64())
+    }
+}
+
+/// Operations a second with the dashboard and without.
+fn pair(scenario: &str, rounds: usize, turned: bool) -> (f64, f64) {
+    let headless = Headless::start(scenario);
+    let mut without = Turns::new(headless.0.id());
+    let dash = Dash::start(scenario);
+    let mut with = Turns::new(dash.child.process_id().unwrap());
+    for _ in 0..rounds {
+        for dashboard in [turned, !turned, !turned, turned] {
+            if dashboard {
+                with.take();
+            } else {
+                without.take();
+            }
+        }
+    }
+    with.go_on();
+    let with = with.rate(&dash.quit());
+    without.go_on();
+    (with, without.rate(&headless.end()))
 }
 
 /// Shares of a core over a time, of the view with its input and of the sampler.
@@ -187,20 +319,40 @@ fn shares(dash: &Dash, time: Duration) -> Shares {
     }
 }
 
-fn headless(time: Duration) -> f64 {
-    let duration = format!("{}ms", time.as_millis());
-    let output = Command::new(CAIRN)
-        .args(["dash", SCENARIO, "--duration", &duration])
-        .output()
-        .unwrap();
-    assert!(output.status.success());
-    throughput(&String::from_utf8_lossy(&output.stdout))
+/// A file with the scenario.
+fn scenario() -> tempfile::NamedTempFile {
+    let mut file = tempfile::Builder::new().suffix(".toml").tempfile().unwrap();
+    file.write_all(FILE.as_bytes()).unwrap();
+    file
 }
 
-fn with_dashboard(time: Duration) -> f64 {
-    let dash = Dash::start();
-    thread::sleep(time);
-    dash.quit()
+/// Time on a processor of this bench so far: its terminal's reader, mostly.
+fn own_time() -> Duration {
+    let read = |entry: fs::DirEntry| fs::read_to_string(entry.path().join("schedstat")).ok();
+    let tasks = fs::read_dir("/proc/self/task").unwrap().flatten();
+    let ns = tasks.filter_map(|entry| read(entry)?.split_whitespace().next()?.parse::<u64>().ok());
+    Duration::from_nanos(ns.sum())
+}
+
+/// The median, and the interval that holds it in 95 of 100 such series whatever the values' distribution is:
+/// the order statistics about the middle that a binomial count leaves out with at most 2.5 % on either side.
+fn median_with_interval(values: &[f64]) -> (f64, f64, f64) {
+    let mut sorted = values.to_vec();
+    sorted.sort_unstable_by(f64::total_cmp);
+    let n = sorted.len();
+    let (mut below, mut term, mut rank) = (0.0, 0.5_f64.powi(i32::try_from(n).unwrap()), 0);
+    for k in 0..n {
+        below += term;
+        if below > 0.025 {
+            break;
+        }
+        rank = k + 1;
+        term *= (n - k) as f64 / (k + 1) as f64;
+    }
+    let at = |i: usize| sorted.get(i).copied().unwrap_or(f64::NAN);
+    // With too few values the ends are all that can be told.
+    let low = rank.saturating_sub(1);
+    (median(values), at(low), at(n - 1 - low))
 }
 
 fn median(values: &[f64]) -> f64 {
@@ -223,17 +375,18 @@ fn verdict(name: &str, value: f64, bar: f64, holds: bool) {
 fn main() {
     let quick = std::env::args().any(|arg| arg == "--test");
     let millis = Duration::from_millis;
-    let (look, run, most, least) = if quick {
-        (millis(500), millis(500), 1, 1)
+    let (look, rounds, pairs) = if quick {
+        (millis(500), 1, 1)
     } else {
-        (Duration::from_secs(8), millis(2500), 24, 4)
+        (Duration::from_secs(8), 3, PAIRS)
     };
-    // Seconds for the pairs; a longer run has more of them.
-    let seconds = std::env::var("CAIRN_BENCH_SECONDS").ok();
-    let seconds = seconds.and_then(|s| s.parse().ok()).unwrap_or(45);
-    let mut dash = Dash::start();
+    let asked = std::env::var("CAIRN_BENCH_PAIRS").ok();
+    let pairs = asked.and_then(|n| n.parse().ok()).unwrap_or(pairs).max(1);
+    let mut dash = Dash::start(SCENARIO);
     thread::sleep(Duration::from_secs(1));
+    let own = own_time();
     let live = shares(&dash, look);
+    let reader = own_time().saturating_sub(own).as_secs_f64() / look.as_secs_f64();
     let late = dash.lateness();
     dash.types(" ");
     thread::sleep(Duration::from_secs(1));
@@ -256,38 +409,37 @@ fn main() {
     verdict("sampler, 8 workers", sampler, SAMPLER, sampler <= SAMPLER);
     println!("sampler as shown: {late}");
     println!(
-        "live {:.0} B/s to the terminal, frozen {:.0} B/s",
+        "live {:.0} B/s to the terminal, frozen {:.0} B/s; its reader, outside of the dashboard, {reader:.4}",
         live.bytes_per_s, frozen.bytes_per_s
     );
+    let file = scenario();
+    let path = file.path().to_str().unwrap();
     let mut ratios = Vec::new();
-    let begun = Instant::now();
-    for pair in 0..most {
-        if pair >= least && begun.elapsed() > Duration::from_secs(seconds) {
-            break;
-        }
-        // The order alternates, so that what drifts is not the dashboard's.
-        let (with, without) = if pair % 2 == 0 {
-            let without = headless(run);
-            (with_dashboard(run), without)
-        } else {
-            (with_dashboard(run), headless(run))
-        };
-        ratios.push(with / without);
-        println!("pair {pair}: {with:.0} k/s with, {without:.0} k/s without");
+    for number in 0..pairs {
+        let (with, without) = pair(path, rounds, number % 2 == 1);
+        let ratio = with / without;
+        ratios.push(ratio);
+        println!(
+            "pair {number:>2}: {:.0} k/s with, {:.0} k/s without, {ratio:.3}",
+            with / 1e3,
+            without / 1e3
+        );
     }
-    let kept = median(&ratios);
+    let (kept, low, high) = median_with_interval(&ratios);
     verdict(
         "throughput, dashboard over headless",
         kept,
         KEPT,
         kept >= KEPT,
     );
-    println!("ratios of the pairs of {run:?}: {ratios:.3?}");
     println!(
-        "{{\"view_live\":{:.5},\"view_frozen\":{:.5},\"sampler\":{sampler:.5},\"kept\":{kept:.4},\
-         \"pairs\":{}}}",
-        live.view,
-        frozen.view,
-        ratios.len()
+        "median of {pairs} pairs of {} turns of {TURN:?} each, order A B B A; 95 % interval of the median \
+         {low:.4} to {high:.4}",
+        2 * rounds
+    );
+    println!(
+        "{{\"view_live\":{:.5},\"view_frozen\":{:.5},\"sampler\":{sampler:.5},\"reader\":{reader:.5},\
+         \"kept\":{kept:.4},\"kept_low\":{low:.4},\"kept_high\":{high:.4},\"pairs\":{pairs}}}",
+        live.view, frozen.view,
     );
 }

@@ -257,6 +257,8 @@ pub(crate) fn blank(seq: u64, elapsed: Duration, interval: Duration, arms: Vec<u
         buffers: BufferSample::default(),
         comparison: None,
         auto: None,
+        checks: cairn_lab::Checks::default(),
+        machine: None,
     }
 }
 

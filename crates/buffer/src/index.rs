@@ -197,6 +197,14 @@ impl Shard {
         false
     }
 
+    /// Blocks with their keys. Only under the lock do they belong together for sure.
+    pub(crate) fn entries(&self) -> impl Iterator<Item = (u64, usize)> {
+        self.slots.iter().filter_map(|slot| {
+            let block = slot.tag.load(Ordering::Acquire).checked_sub(1)?;
+            Some((block, slot.key.load(Ordering::Acquire)))
+        })
+    }
+
     /// Keys that are there now, for displays.
     pub(crate) fn keys(&self) -> impl Iterator<Item = usize> {
         self.slots

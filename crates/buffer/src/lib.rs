@@ -1,6 +1,7 @@
 #![doc = include_str!("../README.md")]
 #![forbid(unsafe_code)]
 
+mod audit;
 mod buffer;
 mod cache;
 mod error;
@@ -13,6 +14,7 @@ mod state;
 mod stats;
 mod writeback;
 
+pub use audit::Broken;
 pub use buffer::BufferRef;
 pub use cache::{BufferCache, CacheConfig, Handle, HeadInfo, SharedCache};
 pub use cairn_flags::{NoProbe, SetPolicy};

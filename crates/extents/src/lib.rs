@@ -2,6 +2,7 @@
 
 #[allow(unsafe_code, reason = "hands out raw memory of nodes")]
 mod arena;
+mod audit;
 #[allow(unsafe_code, reason = "calls membarrier(2)")]
 #[cfg_attr(loom, path = "models/barrier.rs")]
 mod barrier;
@@ -33,6 +34,7 @@ mod types;
 mod value;
 
 pub use arena::MemoryReport;
+pub use audit::Broken;
 pub use cache::{ExtentCache, Scan};
 pub use cairn_percpu::BackendKind;
 pub use config::{Config, DroppedDelayed, Generation, Rules};

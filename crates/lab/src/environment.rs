@@ -258,6 +258,32 @@ impl Moment {
     }
 }
 
+/// Follows what else the machine does, second by second.
+#[derive(Debug)]
+pub(crate) struct Watch {
+    last: Moment,
+    weather: Option<Weather>,
+}
+
+impl Watch {
+    pub(crate) fn new() -> Self {
+        Self {
+            last: Moment::now(),
+            weather: None,
+        }
+    }
+
+    /// What happened in the last second that is over; asked more often, it answers the same.
+    pub(crate) fn take(&mut self) -> Option<Weather> {
+        if self.last.at.elapsed() >= Duration::from_secs(1) {
+            let now = Moment::now();
+            self.weather = Some(now.since(&self.last));
+            self.last = now;
+        }
+        self.weather
+    }
+}
+
 /// Busy and stolen ticks of the line that sums all CPUs.
 fn parse(stat: &str) -> (u64, u64) {
     let line = stat.lines().next().unwrap_or("");

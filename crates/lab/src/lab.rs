@@ -291,11 +291,19 @@ impl Lab {
         self.shared.shrinker.shrink()
     }
 
-    /// Has samples show `blocks` of the first file from block `from` on, in up to 512 cells; with 0 blocks the
+    /// Has samples show `blocks` of the shown file from block `from` on, in up to 512 cells; with 0 blocks the
     /// whole file. What lies past its end is left out.
     pub fn show_blocks(&self, from: u32, blocks: u32) {
         let window = u64::from(from) << 32 | u64::from(blocks);
         self.shared.window.store(window, Ordering::Relaxed);
+    }
+
+    /// Has samples show another file, by its number in the order in which jobs name them, as a whole; past the
+    /// last one it is the first.
+    pub fn show_file(&self, number: usize) {
+        let number = number.checked_rem(self.shared.files.len()).unwrap_or(0);
+        self.shared.window.store(0, Ordering::Relaxed);
+        self.shared.shown_file.store(number, Ordering::Relaxed);
     }
 
     /// Begins all statistics again, with the next sample.

@@ -4,6 +4,7 @@
 mod ab;
 mod aim7;
 mod auto;
+mod checks;
 mod compare;
 mod duration;
 mod engine;
@@ -50,6 +51,7 @@ pub use aim7::{
     run_creat_clo,
 };
 pub use auto::AutoPlan;
+pub use checks::{Check, Checks};
 pub use duration::parse_duration;
 pub use environment::{Environment, Limits, Weather};
 pub use fio::ground::On;

@@ -142,7 +142,7 @@ pub(crate) fn build(
     }
     let policies = policies(registry, &cache, &switches, buffers.as_ref());
     let shrinker = switches.shrinker(&cache);
-    let first_file = ground.files().first().map(|(_, file)| Arc::clone(file));
+    let audited = buffers.clone().or_else(|| ground.buffers());
     Ok(Built {
         file_layer: ground.layer(),
         shared: Shared::new(
@@ -150,7 +150,8 @@ pub(crate) fn build(
             cache,
             shrinker,
             buffers,
-            first_file,
+            audited,
+            ground.files().to_vec(),
             workloads,
         ),
         loads,

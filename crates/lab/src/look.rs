@@ -48,7 +48,7 @@ pub(crate) struct Look {
     shrunk: Shrink,
     strip: Option<Strip>,
     strip_age: u32,
-    window: u64,
+    window: (usize, u64),
     names: Vec<(Arc<str>, Device)>,
 }
 
@@ -76,7 +76,7 @@ impl Look {
             shrunk: Shrink::default(),
             strip: None,
             strip_age: 0,
-            window: 0,
+            window: (0, 0),
             names,
         };
         look.reset(shared);
@@ -239,12 +239,16 @@ impl Look {
         let hits_per_s = rate(report.hits.exact, self.before.0);
         let misses_per_s = rate(report.misses.exact, self.before.1);
         self.before = (report.hits.exact, report.misses.exact);
-        if let Some(file) = &shared.first_file {
+        let number = shared.shown_file.load(Ordering::Relaxed);
+        if let Some((path, file)) = shared.files.get(number) {
             let cheap = u64::from(file.map().len()) <= CHEAP;
-            let window = shared.window.load(Ordering::Relaxed);
+            let window = (number, shared.window.load(Ordering::Relaxed));
             let moved = std::mem::replace(&mut self.window, window) != window;
             if self.strip.is_none() || cheap || moved || self.strip_age >= 10 {
-                self.strip = Some(strip(file, window));
+                let mut strip = strip(file, window.1);
+                strip.path = Arc::from(path.as_str());
+                strip.file = (number, shared.files.len());
+                self.strip = Some(strip);
                 self.strip_age = 0;
             }
             self.strip_age += 1;
@@ -409,6 +413,8 @@ fn strip(file: &AnyFile, window: u64) -> Strip {
     let shown = if wanted == 0 { rest } else { rest.min(wanted) };
     let cells = CELLS.min(shown).max(1);
     let mut strip = Strip {
+        path: Arc::from(""),
+        file: (0, 1),
         ino: file.ino(),
         blocks,
         block_size: 4096,

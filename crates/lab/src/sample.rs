@@ -6,6 +6,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::checks::Checks;
+use crate::environment::Weather;
 use crate::shrinker::Shrink;
 
 /// One look at everything, taken each 100 ms.
@@ -47,6 +49,10 @@ pub struct Sample {
     pub comparison: Option<Comparison>,
     /// The interleaved comparison under way, or the last one while its result holds.
     pub auto: Option<AutoSample>,
+    /// Invariants that were checked meanwhile.
+    pub checks: Checks,
+    /// What else the machine did over the last second; `None` in the first.
+    pub machine: Option<Weather>,
 }
 
 /// One workload.
@@ -239,7 +245,7 @@ pub struct ExtentSample {
     pub batch: u32,
     /// What its shrinker did.
     pub shrinks: ShrinkSample,
-    /// The first file's blocks, for the extent strip.
+    /// The shown file's blocks, for the extent strip.
     pub strip: Option<Strip>,
 }
 
@@ -265,6 +271,10 @@ pub struct ShrinkSample {
 /// One file's extents, summed up in cells of equal length.
 #[derive(Debug, Clone)]
 pub struct Strip {
+    /// Path of the file, as jobs name it.
+    pub path: Arc<str>,
+    /// Its number among the files, from 0, and how many there are.
+    pub file: (usize, usize),
     /// Inode number.
     pub ino: u64,
     /// Blocks of the file.

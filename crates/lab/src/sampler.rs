@@ -6,7 +6,9 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender, TrySendErr
 use std::time::{Duration, Instant};
 
 use crate::auto::{self, Auto, AutoPlan, Next, Seen};
+use crate::checks::Checker;
 use crate::compare::{Counted, Share, Slices, Subject};
+use crate::environment::Watch;
 use crate::latency::{self, Hist, new_hist};
 use crate::look::Look;
 use crate::operations::Counts;
@@ -76,6 +78,8 @@ pub(crate) struct Sampler {
     first_error: Option<Arc<str>>,
     latest: Option<Arc<Sample>>,
     look: Look,
+    checker: Checker,
+    watch: Watch,
     ran: Duration,
     /// Statistics begin again when this has passed.
     warm_at: Option<Duration>,
@@ -111,6 +115,8 @@ impl Sampler {
         let now = Instant::now();
         Self {
             look: Look::new(&shared, probe),
+            checker: Checker::new(now),
+            watch: Watch::new(),
             shared,
             policies,
             out,
@@ -346,6 +352,8 @@ impl Sampler {
             ops: &steps,
         };
         let (comparison, auto) = self.compared(&step, switch, counted(&seen.extents, &seen.flags));
+        let checks = self.checker.take(&self.shared, now);
+        let machine = self.watch.take();
         let sample = Sample {
             seq: self.seq,
             elapsed: now.saturating_duration_since(self.began),
@@ -364,6 +372,8 @@ impl Sampler {
             buffers: seen.buffers,
             comparison,
             auto,
+            checks,
+            machine,
         };
         self.seq += 1;
         self.last = now;

@@ -23,8 +23,12 @@ pub(crate) struct Shared {
     pub(crate) cache: ExtentCache,
     pub(crate) shrinker: Arc<Shrinker>,
     pub(crate) buffers: Option<Buffers>,
+    /// The buffers whose references are checked: those of the tasks, or of the file layer alone.
+    pub(crate) audited: Option<Buffers>,
+    /// The files, by the paths that jobs give them.
+    pub(crate) files: Vec<(String, Arc<AnyFile>)>,
     /// The file whose extents are shown.
-    pub(crate) first_file: Option<Arc<AnyFile>>,
+    pub(crate) shown_file: AtomicUsize,
     /// Its blocks that are looked at: the first in the upper half, how many in the lower; 0: all.
     pub(crate) window: AtomicU64,
     pub(crate) epoch: Arc<Epoch>,
@@ -224,7 +228,8 @@ impl Shared {
         cache: ExtentCache,
         shrinker: Arc<Shrinker>,
         buffers: Option<Buffers>,
-        first_file: Option<Arc<AnyFile>>,
+        audited: Option<Buffers>,
+        files: Vec<(String, Arc<AnyFile>)>,
         mut workloads: Vec<Workload>,
     ) -> Self {
         // A slot belongs to a thread of the process, so each workload needs as many as all have.
@@ -237,7 +242,9 @@ impl Shared {
             cache,
             shrinker,
             buffers,
-            first_file,
+            audited,
+            files,
+            shown_file: AtomicUsize::new(0),
             window: AtomicU64::new(0),
             epoch: Arc::new(Epoch::keeping_counts()),
             warmup: workloads.iter().map(|w| w.warmup).max().unwrap_or_default(),

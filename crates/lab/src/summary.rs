@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::checks::Checks;
 use crate::sample::{
     BufferSample, CounterView, ExtentSample, FlagSample, Latency, Sample, ShrinkSample, Unit,
 };
@@ -44,7 +45,7 @@ pub struct Summary {
     pub samples_dropped: u64,
     /// The first operation that failed, warm-up included: workload, operation, place, and what was said.
     pub first_error: Option<String>,
-    /// The first failure of a worker.
+    /// The first failure of a worker, or else the first invariant that did not hold.
     pub failure: Option<String>,
     /// Workers that did not stop in time and were left behind.
     pub stuck_workers: usize,
@@ -254,7 +255,11 @@ impl Summary {
             warmup_missed: ending.cold.map(|d| d.as_secs_f64()),
             samples_dropped: last.dropped,
             first_error: last.first_error.as_ref().map(ToString::to_string),
-            failure: last.failure.as_ref().map(ToString::to_string),
+            failure: match (&last.failure, last.checks.broken()) {
+                (Some(failure), _) => Some(failure.to_string()),
+                (None, Some((name, what))) => Some(format!("invariant broken: {name}: {what}")),
+                (None, None) => None,
+            },
             stuck_workers: ending.stuck_workers,
         }
     }
@@ -381,6 +386,8 @@ fn nothing() -> Sample {
         buffers: BufferSample::default(),
         comparison: None,
         auto: None,
+        checks: Checks::default(),
+        machine: None,
     }
 }
 

@@ -48,6 +48,18 @@ impl Buffers {
         }
     }
 
+    /// Follows every reference; their number.
+    ///
+    /// # Errors
+    /// The first that does not hold, in words.
+    pub(crate) fn audit(&self) -> Result<u64, String> {
+        let found = match self {
+            Self::Plain(cache) => cache.audit(),
+            Self::Counted(cache) => cache.audit(),
+        };
+        found.map(|n| n as u64).map_err(|e| e.to_string())
+    }
+
     /// Up to `most` heads in the order of their blocks.
     pub(crate) fn heads(&self, most: usize) -> Vec<HeadInfo> {
         let mut heads = match self {

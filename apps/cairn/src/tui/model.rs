@@ -17,7 +17,7 @@ pub enum Page {
     Overview,
     /// Counters, slot by slot.
     Counters,
-    /// Extents of the first file.
+    /// Extents of a file.
     Extents,
     /// Flag words.
     Flags,
@@ -85,7 +85,7 @@ pub enum Panel {
     Counters,
     /// Flag words.
     Flags,
-    /// Extents of the first file.
+    /// Extents of a file.
     Extents,
     /// What runs.
     Workload,
@@ -298,6 +298,10 @@ pub struct Model {
     pub failure: Option<Arc<str>>,
     /// The first operation that failed.
     pub error: Option<Arc<str>>,
+    /// The first invariant that did not hold.
+    pub broken: Option<Arc<str>>,
+    /// When it was last said that others use the machine.
+    pub(crate) busy_said: Option<Duration>,
     /// No sample came for this long.
     pub stalled: Option<Duration>,
     /// Where the run will be written at its end.
@@ -358,6 +362,8 @@ impl Model {
             unknown_said: false,
             failure: None,
             error: None,
+            broken: None,
+            busy_said: None,
             stalled: None,
             out: None,
             pressed: None,
@@ -371,6 +377,14 @@ impl Model {
     /// What the panels show.
     pub fn shown(&self) -> &Data {
         self.frozen.as_deref().unwrap_or(&self.live)
+    }
+
+    /// What makes the figures worthless: data was wrong, or an invariant did not hold.
+    pub fn wrong(&self) -> Option<&str> {
+        self.broken
+            .as_deref()
+            .or(self.failure.as_deref())
+            .or(self.error.as_deref())
     }
 
     /// Whether the workers run, as the newest sample says.

@@ -99,7 +99,7 @@ pub fn run_with(lab: Lab, options: Options, around: Around<'_>) -> anyhow::Resul
     drop(signals);
     let code = match end {
         Some(End::Signal(signal)) => u8::try_from(128 + signal).unwrap_or(255),
-        Some(End::Asked) | None => u8::from(model.failure.is_some() || model.error.is_some()),
+        Some(End::Asked) | None => u8::from(model.wrong().is_some()),
     };
     Ok(Outcome {
         summary,
@@ -595,6 +595,7 @@ fn ask(lab: &Lab, cmd: &Cmd) -> Option<Msg> {
         }
         Cmd::Reset => lab.reset(),
         Cmd::ShowBlocks(from, blocks) => lab.show_blocks(*from, *blocks),
+        Cmd::ShowFile(number) => lab.show_file(*number),
         Cmd::Shrink => return Some(Msg::Shrunk(lab.shrink())),
         Cmd::Auto(plan) => {
             if let Err(error) = lab.start_auto(*plan) {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crossterm::event::{KeyEvent, KeyEventKind, MouseEvent};
 
-use cairn_lab::{AutoPlan, Sample, Shrink};
+use cairn_lab::{AutoPlan, Limits, Sample, Shrink};
 
 use super::format::{change, interval};
 use super::history::Mark;
@@ -97,8 +97,10 @@ pub enum Cmd {
     Export,
     /// Read a recorded run to compare with.
     Compare(String),
-    /// Show so many blocks of the first file, from the first of these on; 0: all.
+    /// Show so many blocks of the shown file, from the first of these on; 0: all.
     ShowBlocks(u32, u32),
+    /// Show another file, by its number.
+    ShowFile(usize),
     /// Begin the interleaved comparison.
     Auto(AutoPlan),
     /// End it.
@@ -299,6 +301,14 @@ fn take_sample(model: &mut Model, sample: &Arc<Sample>) {
             &format!("first failed operation: {error}"),
         );
     }
+    if let Some((name, what)) = sample.checks.broken()
+        && model.broken.is_none()
+    {
+        let text = format!("invariant broken: {name}: {what}");
+        event(model, Kind::Bad, &text);
+        model.broken = Some(text.into());
+    }
+    busy(model, sample);
     // Named when the count begins and each time it doubled, or drops would fill the list.
     if sample.dropped > 0 && sample.dropped >= model.drops_said * 2 {
         model.drops_said = sample.dropped;
@@ -349,6 +359,28 @@ fn switches(model: &mut Model, sample: &Sample) -> Option<Mark> {
     // A switch of our own is marked where samples show it.
     let mark = model.pending.is_empty().then(|| model.mark.take());
     mark.flatten().map(Mark::Operator).or(auto)
+}
+
+/// Says when others begin to use more of the machine than a comparison bears, and how much.
+fn busy(model: &mut Model, sample: &Sample) {
+    /// Between two such events.
+    const PAUSE: Duration = Duration::from_secs(30);
+    let Some(weather) = sample.machine else {
+        return;
+    };
+    let limits = Limits::default();
+    // A second is short: noise of a few clock ticks is no news.
+    let much = weather.steal > 5.0 * limits.steal || weather.others > 2.0 * limits.others;
+    let said = model.busy_said;
+    if much && said.is_none_or(|at| sample.elapsed.saturating_sub(at) >= PAUSE) {
+        model.busy_said = Some(sample.elapsed);
+        let text = format!(
+            "the machine is busy elsewhere: others use {:.0} % of a CPU, {:.0} % are stolen",
+            weather.others * 100.0,
+            weather.steal * 100.0
+        );
+        event(model, Kind::Warn, &text);
+    }
 }
 
 /// Says once for each limit that the extent cache went past it.

@@ -4,9 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cairn_lab::{
-    ArmSample, AutoSample, BitSample, Buckets, BufferSample, Cell, CellStatus, Comparison,
-    CounterView, Effect, ExtentSample, FlagSample, HeadSample, Latency, LayerSample, Mechanism,
-    PolicyInfo, Sample, Shrink, ShrinkSample, SlotSample, Strip, Unit, WorkloadSample,
+    ArmSample, AutoSample, BitSample, Buckets, BufferSample, Cell, CellStatus, Check, Checks,
+    Comparison, CounterView, Effect, ExtentSample, FlagSample, HeadSample, Latency, LayerSample,
+    Mechanism, PolicyInfo, Sample, Shrink, ShrinkSample, SlotSample, Strip, Unit, Weather,
+    WorkloadSample,
 };
 use cairn_tui::tui::model::{Model, Saved, Setup};
 use cairn_tui::tui::theme::{ColorDepth, Theme};
@@ -266,6 +267,20 @@ fn sample(
         },
         comparison,
         auto: None,
+        checks: Checks {
+            extents: Check::Held(412),
+            references: Check::Held(77),
+            sums: Check::Held(5),
+        },
+        machine: Some(Weather {
+            seconds: 1.0,
+            others: 0.01,
+            steal: 0.002,
+            load: 2.1,
+            cpu_seconds: 1.9,
+            switches: 240,
+            faults: [0, 0],
+        }),
     }
 }
 
@@ -416,6 +431,8 @@ fn extents(t: u64, fio: f64, shared: bool) -> ExtentSample {
             )),
         },
         strip: Some(Strip {
+            path: "/mnt/test1".into(),
+            file: (0, 2),
             ino: 12,
             blocks: 65_536,
             block_size: 4_096,

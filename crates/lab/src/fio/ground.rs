@@ -17,7 +17,7 @@ use crate::files::{self, AnyFile, LayerFile};
 use crate::fio_error::FioError;
 use crate::layout::BLOCK;
 use crate::switches::Switches;
-use crate::tasks::Files;
+use crate::tasks::{Buffers, Files};
 
 /// What stands behind a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -192,6 +192,15 @@ impl Ground {
             self.layer = Layer::Ext4(Arc::clone(&fs));
             Files::Plain(fs, dir)
         })
+    }
+
+    /// The buffers of the file system, if there is one.
+    pub(crate) fn buffers(&self) -> Option<Buffers> {
+        match &self.layer {
+            Layer::Open | Layer::Flat(_) => None,
+            Layer::Ext4(fs) => Some(Buffers::Plain(Arc::clone(fs.buffers()))),
+            Layer::Counted(fs) => Some(Buffers::Counted(Arc::clone(fs.buffers()))),
+        }
     }
 
     /// What files are made on, in one line, once a file was made.

@@ -80,7 +80,7 @@ pub(super) fn run(scenario: Scenario, args: &DashArgs, registry: &Registry) -> a
             line.iter().try_for_each(|line| writeln!(out, "{line}"))
         })?;
         said = model.live.log.len();
-        code = u8::from(model.failure.is_some() || model.error.is_some());
+        code = u8::from(model.wrong().is_some());
         let over = end.is_some_and(|end| sample.elapsed >= end);
         if over || model.failure.is_some() || interrupt.code().is_some() {
             break;

@@ -1,4 +1,4 @@
-//! Extents: what the cache knows of the first file, cell by cell.
+//! Extents: what the cache knows of a file, cell by cell.
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -23,8 +23,13 @@ pub(super) fn render(ctx: &Ctx<'_>, area: Rect, buf: &mut Buffer) {
             0 => String::new(),
             n => format!("  {} reclaimed", count(n)),
         };
+        let file = match s.file {
+            (_, 0 | 1) => String::new(),
+            (n, of) => format!("  file {} of {of} (< >)", n + 1),
+        };
         format!(
-            "inode {}  {}  {} extents{shrunk}{}",
+            "{}  inode {}{file}  {}  {} extents{shrunk}{}",
+            ctx.cut(&s.path, 24),
             s.ino,
             size(bytes),
             count(s.extents),

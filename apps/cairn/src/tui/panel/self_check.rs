@@ -1,11 +1,14 @@
-//! Self check: what the view costs and what it may have missed.
+//! Self check: what the view costs and what it may have missed, whether the invariants below hold, and what else
+//! the machine does.
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::text::Line;
 
+use cairn_lab::{Check, Sample};
+
 use super::{Ctx, joined};
-use crate::tui::format::{count, si, span};
+use crate::tui::format::{count, fold, si, span};
 use crate::tui::theme::Role;
 use crate::tui::widget::Canvas;
 
@@ -36,9 +39,9 @@ pub(super) fn render(ctx: &Ctx<'_>, area: Rect, buf: &mut Buffer) {
     ];
     let probe = ctx.sample().is_some_and(|s| s.flags.probe);
     let probe = if probe {
-        " flag probe on: it makes set calls slower"
+        "flag probe on: sets cost more, in either arm"
     } else {
-        " flag probe off"
+        "flag probe off"
     };
     let run = match &ctx.model.out {
         _ if ctx.model.setup.recorded.is_some() => {
@@ -48,11 +51,54 @@ pub(super) fn render(ctx: &Ctx<'_>, area: Rect, buf: &mut Buffer) {
         None => " run directory: none; x writes one".to_owned(),
     };
     let warn = if dropped > 0 { Role::Warn } else { Role::Plain };
-    let lines = [
+    let mut lines = vec![
         Line::from(ctx.span(Role::Plain, joined(&view, width))),
         Line::from(ctx.span(warn, joined(&sampler, width))),
-        Line::from(ctx.span(Role::Dim, probe)),
-        Line::from(ctx.span(Role::Dim, ctx.cut(&run, usize::from(width)))),
     ];
+    if let Some(sample) = ctx.sample().filter(|_| ctx.model.setup.recorded.is_none()) {
+        let room = usize::from(width);
+        // Where every row counts, two facts share one.
+        let wide = canvas.height() >= 6;
+        lines.extend(invariants(ctx, sample, room));
+        let mut machine = vec![machine(sample)];
+        if !wide {
+            machine.push(probe.to_owned());
+        }
+        lines.push(Line::from(ctx.span(Role::Plain, joined(&machine, width))));
+        if wide {
+            lines.push(Line::from(ctx.span(Role::Dim, format!(" {probe}"))));
+        }
+    }
+    lines.push(Line::from(
+        ctx.span(Role::Dim, ctx.cut(&run, usize::from(width))),
+    ));
     canvas.lines(0, &lines);
+}
+
+/// `invariants: extents ok 412, references ok 1 024, sums ok 5`; what does not hold stands alone.
+fn invariants(ctx: &Ctx<'_>, sample: &Sample, room: usize) -> Vec<Line<'static>> {
+    if let Some((name, what)) = sample.checks.broken() {
+        let text = format!(" BROKEN {name}: {what}");
+        let rows = fold(&text, room.saturating_sub(1));
+        let line = |row: String| Line::from(ctx.span(Role::Bad, format!(" {row}")));
+        return rows.into_iter().take(2).map(line).collect();
+    }
+    let parts = sample.checks.all().map(|(name, check)| match check {
+        Check::Held(n) => format!("{name} ok ({})", count(*n)),
+        _ => format!("{name} -"),
+    });
+    let text = format!(" invariants: {}", parts.join(", "));
+    vec![Line::from(ctx.span(Role::Plain, ctx.cut(&text, room)))]
+}
+
+/// What the machine did besides, over the last second.
+fn machine(sample: &Sample) -> String {
+    match &sample.machine {
+        None => " machine: -".to_owned(),
+        Some(w) => format!(
+            " machine: steal {:.1} % of a CPU, others {:.1} %",
+            w.steal * 100.0,
+            w.others * 100.0
+        ),
+    }
 }

@@ -106,6 +106,9 @@ fn of_panel(model: &Model, keys: &mut Keys, live: bool) {
         Panel::Extents if live => {
             keys.add("[ ]", "map zoom");
             keys.add("g", "go to");
+            if files(model) > 1 {
+                keys.add("< >", "file");
+            }
             keys.add("s", "shrink");
         }
         Panel::Counters => {
@@ -147,6 +150,13 @@ fn auto_key(model: &mut Model) -> Vec<Cmd> {
     vec![Cmd::Auto(AutoPlan::new(model.lead, arms))]
 }
 
+/// Files whose extents can be shown.
+fn files(model: &Model) -> usize {
+    let latest = model.live.latest.as_ref();
+    let strip = latest.and_then(|s| s.extents.strip.as_ref());
+    strip.map_or(0, |strip| strip.file.1)
+}
+
 fn workloads(model: &Model) -> usize {
     model.live.latest.as_ref().map_or(0, |s| s.workloads.len())
 }
@@ -164,6 +174,12 @@ pub(super) fn press(model: &mut Model, key: KeyEvent) -> Vec<Cmd> {
             KeyCode::Char('l') => vec![Cmd::Repaint],
             _ => unknown(model, key.code),
         };
+    }
+    if key
+        .modifiers
+        .intersects(KeyModifiers::ALT | KeyModifiers::META | KeyModifiers::SUPER)
+    {
+        return unknown(model, key.code);
     }
     if model.setup.recorded.is_some()
         && model.help.is_none()
@@ -241,7 +257,9 @@ fn policy(model: &mut Model, code: KeyCode) -> Vec<Cmd> {
 fn unknown(model: &mut Model, code: KeyCode) -> Vec<Cmd> {
     if !model.unknown_said {
         model.unknown_said = true;
-        model.say(format!("key {code} does nothing here; ? lists the keys"));
+        model.say(format!(
+            "key {code} does nothing here; ? lists the keys (said this once)"
+        ));
     }
     Vec::new()
 }

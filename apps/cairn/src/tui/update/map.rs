@@ -13,6 +13,8 @@ pub(super) fn press(model: &mut Model, code: KeyCode) -> Option<Vec<Cmd>> {
     let keys = [
         KeyCode::Char('['),
         KeyCode::Char(']'),
+        KeyCode::Char('<'),
+        KeyCode::Char('>'),
         KeyCode::Left,
         KeyCode::Right,
         KeyCode::Up,
@@ -28,6 +30,20 @@ pub(super) fn press(model: &mut Model, code: KeyCode) -> Option<Vec<Cmd>> {
         return Some(Vec::new());
     }
     let strip = model.live.latest.as_ref()?.extents.strip.as_ref()?;
+    let (file, files) = strip.file;
+    if let KeyCode::Char('<' | '>') = code {
+        if files < 2 {
+            model.say("there is only this one file".to_owned());
+            return Some(Vec::new());
+        }
+        let step = if code == KeyCode::Char('<') {
+            files - 1
+        } else {
+            1
+        };
+        (model.cursor, model.map_zoom) = (None, 0);
+        return Some(vec![Cmd::ShowFile((file + step) % files)]);
+    }
     let (blocks, cell) = (strip.blocks, cell(strip.shown, strip.cells.len()));
     let at = model.cursor.unwrap_or(strip.from);
     let row = strip.shown / 8;

@@ -107,6 +107,9 @@ fn status(model: &Model, class: Class, facts: usize) -> Line<'static> {
         let text = format!("NO SAMPLES for {}", span(gap));
         parts.push(Span::styled(text, style(Role::Bad)));
     }
+    if model.broken.is_some() {
+        parts.push(Span::styled("INVARIANT BROKEN", style(Role::Bad)));
+    }
     let latest = model.live.latest.as_ref();
     let errors: u64 = latest.map_or(0, |s| s.workloads.iter().map(|w| w.errors_in_all).sum());
     if errors > 0 {

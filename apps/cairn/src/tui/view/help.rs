@@ -102,7 +102,7 @@ const NUMBERS: &[(&str, &str)] = &[
     ),
     (
         "Extents",
-        "share of the first file's blocks by what the cache knows of them, now.",
+        "share of the named file's blocks by what the cache knows of them, now; < and > show another file. Other inodes have entries too, so that all objects may be more.",
     ),
     (
         "A/B",
@@ -119,6 +119,14 @@ const NUMBERS: &[(&str, &str)] = &[
     (
         "draw, cpu",
         "time a frame of this view takes (last 64), and its share of one core (last second).",
+    ),
+    (
+        "invariants",
+        "each looked at once a second. extents: entries of the files' maps are as many as counted, in order and on the device, no device block twice. references: the buffer index leads to buffers of the right blocks. sums: each approximate counter is within its bound of the exact sum, no entry goes uncounted. In brackets: how many were looked at.",
+    ),
+    (
+        "steal, others",
+        "CPU time of the last second that the hypervisor gave away, and that other programs used.",
     ),
     (
         "late, drops",

@@ -115,6 +115,8 @@ pub struct Outcome {
     pub summary: cairn_lab::Summary,
     /// Directory that it was written to.
     pub out: Option<String>,
+    /// What the last comparison came to, in a sentence.
+    pub compared: Option<String>,
     /// The last screen as text, if the operator asked to leave it.
     pub screen: Option<String>,
     /// Exit code of the program: 0; 1 after a failed worker or operation; 128+n after signal n.

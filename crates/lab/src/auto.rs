@@ -84,6 +84,8 @@ struct Slice {
 /// A comparison under way, or at its end.
 pub(crate) struct Auto {
     plan: AutoPlan,
+    /// The arm from before, which the policy goes back to at the end.
+    home: usize,
     /// Number of the slice, from 0.
     number: u64,
     /// All arms, when the pair began.
@@ -113,10 +115,11 @@ fn side(number: u64) -> usize {
 }
 
 impl Auto {
-    /// A comparison that begins; the policy is to be switched to arm A.
-    pub(crate) fn new(plan: AutoPlan) -> Self {
+    /// A comparison that begins; the policy is to be switched to arm A, and stood on `home`.
+    pub(crate) fn new(plan: AutoPlan, home: usize) -> Self {
         Self {
             plan,
+            home,
             number: 0,
             arms: Vec::new(),
             time: Duration::ZERO,
@@ -138,6 +141,16 @@ impl Auto {
         self.plan
     }
 
+    /// The arm that the policy stood on before.
+    pub(crate) fn home(&self) -> usize {
+        self.home
+    }
+
+    /// Whether it goes on.
+    pub(crate) fn running(&self) -> bool {
+        self.running
+    }
+
     /// Whether what it found still holds: nobody switched its policy by hand.
     pub(crate) fn holds(&self) -> bool {
         !self.broken
@@ -150,12 +163,12 @@ impl Auto {
 
     /// Takes a sample in.
     pub(crate) fn step(&mut self, seen: &Seen<'_>) -> Next {
-        let here = seen.arms.get(self.plan.policy) == Some(&self.arm());
+        let now = seen.arms.get(self.plan.policy);
         if !self.running {
-            // After its end the arm it ended on may stay.
-            self.broken |= !here;
+            self.broken |= now != Some(&self.home);
             return Next::Stay;
         }
+        let here = now == Some(&self.arm());
         if !here {
             (self.running, self.broken) = (false, true);
             return Next::Stay;
@@ -221,7 +234,11 @@ impl Auto {
         self.before = Some(slice);
         if self.rates.len() >= self.plan.pairs as usize {
             self.running = false;
-            return Next::Stay;
+            return if arm == self.home {
+                Next::Stay
+            } else {
+                Next::Switch(self.home)
+            };
         }
         self.number += 1;
         self.go_on(arm)
@@ -333,10 +350,13 @@ mod tests {
             let mut hist = latency::new_hist();
             hist.saturating_record(1000);
             Self {
-                auto: Auto::new(AutoPlan {
-                    pairs,
-                    ..AutoPlan::new(1, [0, 1])
-                }),
+                auto: Auto::new(
+                    AutoPlan {
+                        pairs,
+                        ..AutoPlan::new(1, [0, 1])
+                    },
+                    1,
+                ),
                 arms: vec![5, 0, 7],
                 hist,
                 settle: 0,
@@ -388,13 +408,18 @@ mod tests {
         let mut world = World::new(4, 1.1, 0.0);
         world.finish();
         // A|B B|A A|B B|A: a switch inside each pair only.
-        assert_eq!(world.seen, [1, 0, 1, 0]);
+        // At the end the arm from before stands again.
+        assert_eq!(world.seen, [1, 0, 1, 0, 1]);
         let found = world.auto.sample();
         assert_eq!((found.pairs, found.rejected), (4, 0));
         let effect = found.rate.unwrap();
         assert!((effect.ratio - 0.1).abs() < 1e-6, "{effect:?}");
         assert!(found.p99.unwrap().ratio.abs() < 1e-9);
+        world.sample(true);
         assert!(world.auto.holds());
+        world.arms[1] = 0;
+        world.sample(true);
+        assert!(!world.auto.holds(), "switched by hand afterwards");
     }
 
     #[test]

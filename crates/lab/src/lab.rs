@@ -247,7 +247,8 @@ impl Lab {
     }
 
     /// Begins an interleaved comparison of two arms of a policy: the sampler switches A B B A by itself
-    /// until the pairs are done. Samples show its course; a switch of the policy by hand ends it.
+    /// until the pairs are done, and then goes back to the arm from before. Samples show its course; a switch of
+    /// the policy by hand ends it.
     ///
     /// # Errors
     /// When the policy or an arm does not exist, the arms are the same, there are fewer than two pairs or
@@ -280,7 +281,7 @@ impl Lab {
         Ok(())
     }
 
-    /// Ends the interleaved comparison; the policy stays as it stands.
+    /// Ends the interleaved comparison; the policy goes back to the arm it stood on before.
     pub fn stop_auto(&self) {
         let _ = self.commands.send(Command::Auto(None));
     }

@@ -115,7 +115,14 @@ impl Look {
                 name: Arc::clone(&w.name),
                 per_s: Some(w.ops_per_s),
                 bytes_per_s: (w.unit == Unit::Io).then_some(w.bytes_per_s),
-                facts: vec![w.about.to_string(), workers(w.workers)],
+                facts: vec![
+                    w.about.to_string(),
+                    workers(w.workers),
+                    match (w.unit, &shared.buffers) {
+                        (Unit::Op, Some(_)) => "served by the buffer cache".to_owned(),
+                        _ => "passes to the media".to_owned(),
+                    },
+                ],
             });
         }
         layers.push(LayerSample {
@@ -303,7 +310,7 @@ fn facts(extents: &ExtentSample) -> Vec<String> {
     let looked = extents.hits.exact + extents.misses.exact;
     let hit = if looked > 0 {
         format!(
-            "hit {:.1} %",
+            "look-ups; hit {:.1} %",
             100.0 * extents.hits.exact as f64 / looked as f64
         )
     } else {

@@ -13,7 +13,9 @@ use crate::latency::{self, Hist, new_hist};
 use crate::look::Look;
 use crate::operations::Counts;
 use crate::policy::{Policies, Switch};
-use crate::sample::{AutoSample, Comparison, ExtentSample, FlagSample, Sample, WorkloadSample};
+use crate::sample::{
+    AutoSample, Buckets, Comparison, ExtentSample, FlagSample, Latency, Sample, WorkloadSample,
+};
 use crate::shared::Shared;
 
 /// How long after a switch of a policy samples belong to no arm: longer than a stack exchange, a
@@ -58,6 +60,8 @@ struct Track {
     responses: Option<Box<Hist>>,
     /// Whether it ran at the last sample.
     was_running: bool,
+    /// The last distribution that was handed over.
+    shown: Option<(Latency, Arc<Buckets>)>,
 }
 
 pub(crate) struct Sampler {
@@ -104,6 +108,7 @@ impl Sampler {
                 total: new_hist(),
                 responses: None,
                 was_running: true,
+                shown: None,
             })
             .collect();
         let subjects = policies
@@ -221,8 +226,15 @@ impl Sampler {
 
     /// Begins an interleaved comparison; what slices there are belong to another one.
     fn compare(&mut self, plan: Option<AutoPlan>) {
-        self.auto = plan.map(Auto::new);
+        // The arm from before stands again when it is over: also that of one that it takes the place of.
+        let under_way = self.auto.take().filter(Auto::running);
+        if let (None, Some(old)) = (plan, &under_way) {
+            let _ = self.policies.set(old.plan().policy, old.home());
+        }
         if let Some(plan) = plan {
+            let same = under_way.filter(|old| old.plan().policy == plan.policy);
+            let home = same.map_or_else(|| self.policies.arm(plan.policy), |old| old.home());
+            self.auto = Some(Auto::new(plan, home));
             self.slices.clear();
             let [first, second] = plan.arms;
             // Through the other arm, so that these two are the ones compared. Both exist: who asked for
@@ -308,7 +320,13 @@ impl Sampler {
             let running = workload.running();
             steps.push((running && track.was_running).then_some(step.ops));
             track.was_running = running;
-            let (recent, buckets) = latency::with_buckets(&track.recent);
+            // Workers hand over at their next operation: one that got no CPU in time leaves nothing for this
+            // sample, and the last figures stand while operations go on.
+            let new = latency::with_buckets(&track.recent);
+            let (recent, buckets) = match &track.shown {
+                Some(shown) if new.0.n == 0 && step.ops > 0 => shown.clone(),
+                _ => track.shown.insert((new.0, Arc::new(new.1))).clone(),
+            };
             workloads.push(WorkloadSample {
                 name: Arc::clone(&workload.name),
                 about: Arc::clone(&workload.about),
@@ -322,7 +340,7 @@ impl Sampler {
                 ops_per_s: step.ops as f64 / seconds,
                 bytes_per_s: step.bytes as f64 / seconds,
                 recent,
-                buckets: Arc::new(buckets),
+                buckets,
                 total: latency::summary(&track.total),
                 response: track.responses.as_ref().map(|h| latency::summary(h)),
             });

@@ -53,7 +53,11 @@ pub(crate) fn run(args: &DashArgs, registry: &Registry) -> anyhow::Result<u8> {
         if let Some(screen) = &outcome.screen {
             writeln!(out, "{screen}")?;
         }
-        outcome.summary.write_text(out)
+        outcome.summary.write_text(out)?;
+        match &outcome.compared {
+            Some(compared) => writeln!(out, "{compared}"),
+            None => Ok(()),
+        }
     })?;
     if let Some(folder) = &outcome.out {
         output::note(&format!("the run is in {folder}"));

@@ -15,6 +15,7 @@ use cairn_lab::{Lab, Registry, RunDir, Sample, Scenario};
 
 use super::guard::{Guard, PanicHook};
 use super::model::{Model, Redraw, Saved, Setup};
+use super::panel::{Ctx, ab};
 use super::recorder::Recorder;
 use super::theme::{ColorDepth, Theme};
 use super::update::{Cmd, Msg, Seek, recorded, update};
@@ -104,6 +105,7 @@ pub fn run_with(lab: Lab, options: Options, around: Around<'_>) -> anyhow::Resul
     Ok(Outcome {
         summary,
         out,
+        compared: ab::sentence(&Ctx::new(&model)),
         screen: model.keep.then(|| text(&picture(&model))),
         code,
     })

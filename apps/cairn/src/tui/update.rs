@@ -7,7 +7,7 @@ use crossterm::event::{KeyEvent, KeyEventKind, MouseEvent};
 
 use cairn_lab::{AutoPlan, Limits, Sample, Shrink};
 
-use super::format::{change, interval};
+use super::format::{arm_letter, change, interval};
 use super::history::Mark;
 use super::log::Kind;
 use super::model::{Model, Pending, Redraw, Saved, Sheet};
@@ -237,6 +237,7 @@ fn fail(model: &mut Model, text: &str) {
 /// A switch made here: shown, marked and named at once, however soon the next one follows.
 fn armed(model: &mut Model, policy: usize, arm: usize) {
     let at = model.live.elapsed();
+    let old = model.arms.get(policy).copied().unwrap_or(arm);
     switched(model, policy, arm, at);
     model.pending.retain(|p| p.policy != policy);
     model.pending.push(Pending {
@@ -246,8 +247,20 @@ fn armed(model: &mut Model, policy: usize, arm: usize) {
     });
     if let Some(info) = model.setup.policies.get(policy) {
         let (name, about) = (info.name.clone(), info.about.clone());
-        let arm = model.arm_name(policy, arm);
-        model.say(format!("{name} is now {arm}: {about}"));
+        let words = |arm| format!("{} {}", arm_letter(arm), model.arm_name(policy, arm));
+        let (new, old) = (words(arm), words(old));
+        let mut text = format!("{name}: now {new} (was {old})");
+        let auto = model.live.latest.as_ref().and_then(|s| s.auto);
+        if let Some(auto) = auto.filter(|auto| auto.running) {
+            text += if auto.policy == policy {
+                "; this ends the auto A/B"
+            } else {
+                "; the auto A/B runs its pair again"
+            };
+        } else if model.size.0 >= 120 {
+            text = format!("{text}; {name} is {about}");
+        }
+        model.say(text);
     }
     model.want(Redraw::Soon);
 }
@@ -414,12 +427,19 @@ fn compared(model: &mut Model, before: Option<&Sample>, sample: &Sample) {
             event(model, Kind::Info, &text);
         }
         (Some(old), None) => {
-            let text = format!("auto A/B of {} ended", name(model, old.policy));
+            let text = format!(
+                "auto A/B of {} ended after {} of {} pairs",
+                name(model, old.policy),
+                old.pairs,
+                old.wanted
+            );
             event(model, Kind::Info, &text);
+            model.say(text);
         }
         (Some(old), Some(new)) => {
             if new.rejected > old.rejected {
-                let text = "auto A/B: a pair was disturbed and is run again";
+                let text =
+                    "auto A/B: a pair is run again: another policy, a stop or a stall came between";
                 event(model, Kind::Warn, text);
             }
             if old.running && !new.running {

@@ -446,3 +446,34 @@ fn x_writes_the_run_so_far() {
     let text = scene::text(&scene::draw(&model));
     assert!(text.contains("the run so far is in runs/b"), "{text}");
 }
+
+#[test]
+fn the_map_of_extents_goes_from_file_to_file() {
+    let mut model = model();
+    types(&mut model, "3]");
+    let text = scene::text(&scene::draw(&model));
+    for words in ["/mnt/test1  inode 12  file 1 of 2 (< >)", "< > file"] {
+        assert!(text.contains(words), "{words}: {text}");
+    }
+    press(&mut model, KeyCode::Char(']'));
+    let next = press(&mut model, KeyCode::Char('>'));
+    assert_eq!(next, [Cmd::ShowFile(1)]);
+    let before = press(&mut model, KeyCode::Char('<'));
+    assert_eq!(before, [Cmd::ShowFile(1)], "before the first is the last");
+    // Another file is shown as a whole.
+    assert_eq!(press(&mut model, KeyCode::Right), [Cmd::ShowBlocks(0, 0)]);
+}
+
+#[test]
+fn an_unknown_key_does_nothing_and_says_so_once() {
+    let mut model = model();
+    let before = scene::text(&scene::draw(&model));
+    assert!(press(&mut model, KeyCode::Char('J')).is_empty());
+    let said = scene::text(&scene::draw(&model));
+    assert!(said.contains("key J does nothing here; ? lists"), "{said}");
+    assert!(press(&mut model, KeyCode::F(5)).is_empty());
+    assert_eq!(scene::text(&scene::draw(&model)), before, "only once");
+    // With Alt no key is the one without it.
+    let alt = KeyEvent::new(KeyCode::Char('q'), KeyModifiers::ALT);
+    assert!(update(&mut model, Msg::Key(alt)).is_empty());
+}

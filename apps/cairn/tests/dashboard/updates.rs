@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use cairn_lab::{Sample, Shrink};
+use cairn_lab::{Check, Sample, Shrink};
 use cairn_tui::tui::history::{Mark, Window};
 use cairn_tui::tui::log::Kind;
 use cairn_tui::tui::model::{Model, Page, Redraw};
@@ -356,4 +356,63 @@ fn a_shrink_is_told_and_so_is_a_limit_that_was_passed() {
     let passed = "more than 1024 extents cached: the shrinker reclaims some";
     let told = model.live.log.iter().filter(|e| &*e.text == passed);
     assert_eq!(told.count(), 1, "once for a limit, not once a sample");
+}
+
+#[test]
+fn a_broken_invariant_is_seen_noted_and_makes_the_comparison_worth_nothing() {
+    for size in [(160, 48), (80, 24)] {
+        let mut model = scene::mixed(scene::MONO, size);
+        let mut sample = last(&model);
+        sample.seq += 1;
+        sample.checks.sums = Check::Broken("approximate hits 7 where the sum is 900".into());
+        for _ in 0..3 {
+            update(&mut model, Msg::Sample(Arc::new(sample.clone())));
+        }
+        let text = scene::text(&scene::draw(&model));
+        assert!(text.contains("INVARIANT BROKEN"), "{text}");
+        assert!(
+            text.contains("worth nothing: invariant broken: sums"),
+            "{text}"
+        );
+        let events = model.live.log.iter();
+        let noted = events.filter(|e| e.text.contains("sums: approximate hits 7"));
+        assert_eq!(noted.count(), 1, "said once");
+        assert!(model.wrong().is_some());
+        if size.0 == 160 {
+            assert!(text.contains("BROKEN sums: approximate hits 7"), "{text}");
+        }
+    }
+}
+
+#[test]
+fn a_machine_that_is_busy_elsewhere_is_noted() {
+    let mut model = scene::mixed(scene::MONO, (160, 48));
+    let mut sample = last(&model);
+    let notes = |model: &Model| {
+        let events = model.live.log.iter();
+        events.filter(|e| e.text.contains("busy elsewhere")).count()
+    };
+    assert_eq!(notes(&model), 0);
+    for _ in 0..5 {
+        sample.seq += 1;
+        sample.elapsed += Duration::from_secs(1);
+        sample.machine.as_mut().unwrap().others = 0.7;
+        update(&mut model, Msg::Sample(Arc::new(sample.clone())));
+    }
+    assert_eq!(notes(&model), 1, "not each second");
+}
+
+#[test]
+fn no_arm_is_called_faster_after_a_few_slices_by_hand() {
+    let mut model = scene::mixed(scene::MONO, (160, 48));
+    let mut sample = last(&model);
+    sample.seq += 1;
+    sample.comparison.as_mut().unwrap().arms[0].slices = 3;
+    update(&mut model, Msg::Sample(Arc::new(sample)));
+    for size in [(160, 48), (80, 24)] {
+        model.size = size;
+        let text = scene::text(&scene::draw(&model));
+        assert!(text.contains("too early to say"), "{text}");
+        assert!(!text.contains("faster"), "{text}");
+    }
 }

@@ -8,7 +8,7 @@ use ratatui::widgets::Widget;
 use cairn_lab::{ArmSample, AutoSample, Comparison, Effect};
 
 use super::{Ctx, joined, right};
-use crate::tui::format::{arm_letter, change, fit, interval, per_s, si, stamp, time_of};
+use crate::tui::format::{arm_letter, change, fit, fold, interval, per_s, si, stamp, time_of};
 use crate::tui::theme::Role;
 use crate::tui::widget::Canvas;
 use crate::tui::widget::ci_bar::CiBar;
@@ -71,25 +71,12 @@ fn brief(ctx: &Ctx<'_>, c: &Comparison, width: u16) -> Vec<Row> {
         return rows;
     };
     rows.push(Row::Bar(effect));
-    // The sign of the difference says which arm is ahead.
-    let word = if separated(effect) {
-        " separated"
-    } else {
-        " not separated"
+    let (said, role) = match ctx.model.wrong() {
+        Some(wrong) => (format!("worth nothing: {wrong}"), Role::Bad),
+        None => (short_verdict(ctx, c, effect), Role::Strong),
     };
-    let room = usize::from(width).saturating_sub(word.len() + 2);
-    let trust = match auto(ctx, c) {
-        Some(auto) if auto.running => ctx.cut(
-            &format!("provisional, {} of {} pairs", auto.pairs, auto.wanted),
-            room,
-        ),
-        Some(auto) => ctx.cut(&format!("{} pairs, A B B A", auto.pairs), room),
-        None => estimator(ctx, c, room),
-    };
-    rows.push(Row::Text(Line::from(vec![
-        ctx.span(Role::Strong, word),
-        ctx.span(Role::Dim, format!("; {trust}")),
-    ])));
+    let said = ctx.cut(&said, usize::from(width).saturating_sub(1));
+    rows.push(Row::Text(Line::from(ctx.span(role, format!(" {said}")))));
     rows
 }
 
@@ -117,9 +104,14 @@ fn whole(ctx: &Ctx<'_>, c: &Comparison, inner: Rect) -> Vec<Row> {
     match c.effect {
         Some(effect) => {
             rows.push(Row::Bar(effect));
-            let verdict = ctx.cut(&verdict(ctx, c), usize::from(width).saturating_sub(1));
-            let verdict = ctx.span(Role::Strong, format!(" {verdict}"));
-            rows.push(Row::Text(Line::from(verdict)));
+            let role = match ctx.model.wrong() {
+                Some(_) => Role::Bad,
+                None => Role::Strong,
+            };
+            let said = fold(&verdict(ctx, c), usize::from(width).saturating_sub(2));
+            let most = if inner.height >= 9 { 2 } else { 1 };
+            let said = said.into_iter().take(most);
+            rows.extend(said.map(|row| Row::Text(Line::from(ctx.span(role, format!(" {row}"))))));
             rows.push(Row::Text(p99_line(ctx, c, width)));
             rows.extend(mechanism(ctx, c).map(Row::Text));
             if let Some(auto) = auto(ctx, c) {
@@ -130,7 +122,7 @@ fn whole(ctx: &Ctx<'_>, c: &Comparison, inner: Rect) -> Vec<Row> {
                 let (of, test) = c.estimator.rsplit_once(", ").unwrap_or((c.estimator, ""));
                 let how = format!("{test} of {of}; so many pairs as fixed beforehand");
                 rows.extend(text(ctx.prose(&how, width)));
-                return finished(ctx, rows, width);
+                return finished(ctx, rows, inner);
             }
             // The end of the estimator's name says how far to trust it: first, should rows be few.
             let doubt = match c.estimator.rsplit_once("; ") {
@@ -141,16 +133,22 @@ fn whole(ctx: &Ctx<'_>, c: &Comparison, inner: Rect) -> Vec<Row> {
         }
         None => rows.extend(text(ctx.prose(reason(c), width))),
     }
-    finished(ctx, rows, width)
+    finished(ctx, rows, inner)
 }
 
 /// On a page of its own, how to read it.
-fn finished(ctx: &Ctx<'_>, mut rows: Vec<Row>, width: u16) -> Vec<Row> {
+fn finished(ctx: &Ctx<'_>, mut rows: Vec<Row>, inner: Rect) -> Vec<Row> {
+    let (width, height) = (inner.width, usize::from(inner.height));
     if ctx.full {
+        let explained = ctx.prose(EXPLAIN, width);
+        let mut list = stretches(ctx);
+        // A few of the newest times in any case; the rest of the list gives way to the words.
+        let room = height.saturating_sub(rows.len() + explained.len() + 2);
+        list.truncate(room.max(4));
         rows.push(Row::Text(Line::default()));
-        rows.extend(text(ctx.prose(EXPLAIN, width)));
+        rows.extend(text(list));
         rows.push(Row::Text(Line::default()));
-        rows.extend(text(stretches(ctx)));
+        rows.extend(text(explained));
     }
     rows
 }
@@ -268,37 +266,115 @@ pub(crate) fn effect_line(ctx: &Ctx<'_>, c: &Comparison, width: usize) -> Line<'
     line
 }
 
-/// How the interval was made, in `width` cells: the end of it says how far to trust it.
-fn estimator(ctx: &Ctx<'_>, c: &Comparison, width: usize) -> String {
-    let mut words = c.estimator;
-    while words.len() > width {
-        match words.split_once("; ") {
-            Some((_, rest)) => words = rest,
-            None => break,
-        }
-    }
-    ctx.cut(words, width)
-}
+/// Slices of either arm below which no arm is called the faster one after switches by hand: the first seconds
+/// of a run differ for many reasons.
+const EARLY: u64 = 8;
 
 /// What the interval says, in words; never in a colour.
 pub(crate) fn verdict(ctx: &Ctx<'_>, c: &Comparison) -> String {
-    let [_, second] = &c.arms;
-    let name = ctx.model.arm_name(c.policy, second.arm);
+    if let Some(wrong) = ctx.model.wrong() {
+        return format!("worth nothing: {wrong}");
+    }
+    let Some(effect) = c.effect else {
+        return "no verdict yet".to_owned();
+    };
     let auto = auto(ctx, c);
-    let said = match c.effect {
-        None => return "no verdict yet".to_owned(),
-        Some(e) if e.lo > 0.0 => format!("separated: {name} is faster"),
-        Some(e) if e.hi < 0.0 => format!("separated: {name} is slower"),
-        Some(_) => match auto.and_then(|auto| auto.more) {
-            Some(more @ 0..1000) => format!("not separated: {more} pairs short of +-1 %"),
+    if auto.is_none() && early(c) {
+        return format!(
+            "too early to say: {EARLY} slices of either arm are needed; a (auto A/B) compares properly"
+        );
+    }
+    let said = if separated(effect) {
+        format!("separated: {}", ahead(ctx, c, effect))
+    } else {
+        match auto.and_then(|auto| auto.more) {
+            Some(more @ 0..1000) => {
+                format!("not separated: about {more} more pairs for +-1 %")
+            }
             Some(_) => "not separated: far too noisy for +-1 %".to_owned(),
             None => "not separated: the interval holds 0".to_owned(),
-        },
+        }
     };
-    match auto.filter(|auto| auto.running) {
-        Some(_) => format!("provisional; {said}"),
+    match auto {
+        Some(auto) if auto.running => {
+            format!("provisional until {} pairs; so far {said}", auto.wanted)
+        }
+        Some(auto) => match auto.resolution.filter(|r| *r > effect.ratio.abs()) {
+            Some(r) => format!(
+                "{said}; but A differs from A by up to {:.1} % here",
+                r * 100.0
+            ),
+            None => said,
+        },
         None => said,
     }
+}
+
+/// The same in one short line.
+fn short_verdict(ctx: &Ctx<'_>, c: &Comparison, effect: Effect) -> String {
+    match auto(ctx, c) {
+        None if early(c) => "too early to say; a compares properly".to_owned(),
+        None if separated(effect) => {
+            format!("{}; unpaired, time-confounded", ahead_short(ctx, c, effect))
+        }
+        None => "not separated; unpaired, time-confounded".to_owned(),
+        Some(auto) => {
+            let found = if separated(effect) {
+                ahead(ctx, c, effect)
+            } else {
+                "not separated".to_owned()
+            };
+            if auto.running {
+                format!("provisional {}/{}: {found}", auto.pairs, auto.wanted)
+            } else {
+                format!("{found}, {} pairs", auto.pairs)
+            }
+        }
+    }
+}
+
+fn early(c: &Comparison) -> bool {
+    c.arms.iter().any(|arm| arm.slices < EARLY)
+}
+
+/// `per-cpu faster`.
+fn ahead_short(ctx: &Ctx<'_>, c: &Comparison, effect: Effect) -> String {
+    let [_, second] = &c.arms;
+    let word = if effect.lo > 0.0 { "faster" } else { "slower" };
+    format!("{} {word}", ctx.model.arm_name(c.policy, second.arm))
+}
+
+/// `per-cpu is 8.6 to 10.2 % faster`.
+fn ahead(ctx: &Ctx<'_>, c: &Comparison, effect: Effect) -> String {
+    let [_, second] = &c.arms;
+    let name = ctx.model.arm_name(c.policy, second.arm);
+    let ends = [effect.lo.abs() * 100.0, effect.hi.abs() * 100.0];
+    let [near, far] = [ends[0].min(ends[1]), ends[0].max(ends[1])];
+    let word = if effect.lo > 0.0 { "faster" } else { "slower" };
+    format!("{name} is {near:.1} to {far:.1} % {word}")
+}
+
+/// What was found, for the summary: `A/B of flag-set, throughput of creat-clo: ...`.
+pub(crate) fn sentence(ctx: &Ctx<'_>) -> Option<String> {
+    let c = ctx.sample()?.comparison.as_ref()?;
+    let effect = c.effect?;
+    let policy = ctx.model.setup.policies.get(c.policy)?;
+    let [first, second] = c
+        .arms
+        .each_ref()
+        .map(|arm| ctx.model.arm_name(c.policy, arm.arm));
+    let how = match auto(ctx, c) {
+        Some(auto) => format!("{} of {} pairs A B B A, paired t", auto.pairs, auto.wanted),
+        None => "switched by hand: unpaired, time-confounded".to_owned(),
+    };
+    Some(format!(
+        "A/B of {}, {}: {second} over {first} {}{}, {how}; {}",
+        policy.name,
+        c.metric,
+        change(effect.ratio),
+        interval(effect),
+        verdict(ctx, c)
+    ))
 }
 
 fn p99_line(ctx: &Ctx<'_>, c: &Comparison, width: u16) -> Line<'static> {
@@ -309,13 +385,21 @@ fn p99_line(ctx: &Ctx<'_>, c: &Comparison, width: u16) -> Line<'static> {
         line.push_span(Span::styled(text, ctx.theme.arm(arm.arm)));
     }
     if let Some(effect) = auto(ctx, c).and_then(|auto| auto.p99) {
-        let mut text = format!(" {}", change(effect.ratio));
         let range = interval(effect).replace("95 % CI ", "");
-        // Half an interval would be a wrong one.
-        if line.width() + text.len() + range.len() <= usize::from(width) {
-            text += &range;
+        // The mean over the pairs, which is not the ratio of the two figures; half an interval would be a wrong
+        // one.
+        let all = [
+            format!(" in pairs {}{range}", change(effect.ratio)),
+            if separated(effect) {
+                format!(" in pairs {}", change(effect.ratio))
+            } else {
+                " not separated".to_owned()
+            },
+        ];
+        let fits = |text: &&String| line.width() + text.len() <= usize::from(width);
+        if let Some(text) = all.iter().find(fits) {
+            line.push_span(Span::raw(text.clone()));
         }
-        line.push_span(Span::raw(text));
     }
     line
 }
@@ -325,7 +409,8 @@ const EXPLAIN: &str = "A slice adds samples up to a second or more; samples insi
      after a switch belong to no arm. sd is the spread of the slices' rates, n their number. The interval \
      holds the true difference in 95 of 100 such runs if nothing but the policy changed meanwhile: \
      arms that ran at different times may differ for other reasons. Auto A/B (a) lets them alternate \
-     A B B A, second by second, and compares neighbours, so that what drifts falls out. For a figure \
+     A B B A, second by second, and compares neighbours, so that what drifts falls out. separated: the \
+     interval leaves 0 out. The list holds all samples, also the ends that make no whole slice. For a figure \
      to publish, run cairn ab POLICY: it also leaves the probe and this view out.";
 
 /// The verdict in one short line, for the smallest screens.

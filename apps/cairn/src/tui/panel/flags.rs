@@ -85,7 +85,7 @@ fn rates(ctx: &Ctx<'_>, flags: &FlagSample, canvas: &mut Canvas<'_>) -> u16 {
     }
     let share = percent(flags.avoided_per_s, flags.sets_per_s);
     let parts = [
-        format!(" set {}", per_s(flags.sets_per_s)),
+        format!(" now set {}", per_s(flags.sets_per_s)),
         format!("avoided {share}"),
         format!("= {}", per_s(flags.avoided_per_s)),
         format!("RMW {}", per_s(flags.rmws_per_s)),
@@ -113,12 +113,18 @@ fn matrix(ctx: &Ctx<'_>, flags: &FlagSample, canvas: &mut Canvas<'_>, y: u16) ->
     let room = usize::from(width.saturating_sub(NAME + counts + 1));
     let pitch = pitch(flags.words.len(), room);
     let words: Vec<_> = flags.words.iter().copied().take(room / pitch).collect();
-    heads(ctx, &words, pitch, canvas, y);
+    let bits = rows(flags);
+    let rows = rows_below(canvas, y + 1);
+    let hidden = (
+        flags.words.len().saturating_sub(words.len()),
+        bits.len().saturating_sub(rows),
+    );
+    heads(ctx, &words, (pitch, hidden), canvas, y);
     if counts > 0 {
         canvas.right(width - 1, y, &counts_line("RMW", "avoided", "share"), dim);
     }
     let mut y = y + 1;
-    for bit in rows(flags) {
+    for bit in bits {
         if rows_below(canvas, y) == 0 {
             break;
         }
@@ -143,10 +149,23 @@ fn matrix(ctx: &Ctx<'_>, flags: &FlagSample, canvas: &mut Canvas<'_>, y: u16) ->
 }
 
 /// Above the matrix: block numbers where there is room for them.
-fn heads(ctx: &Ctx<'_>, words: &[HeadSample], pitch: usize, canvas: &mut Canvas<'_>, y: u16) {
+fn heads(
+    ctx: &Ctx<'_>,
+    words: &[HeadSample],
+    (pitch, hidden): (usize, (usize, usize)),
+    canvas: &mut Canvas<'_>,
+    y: u16,
+) {
     let dim = ctx.style(Role::Dim);
     if pitch < 8 {
-        canvas.text(NAME, y, "a column a head, in block order", dim);
+        let more = match hidden {
+            (0, 0) => String::new(),
+            (heads, 0) => format!(", {heads} more"),
+            (0, bits) => format!(", {bits} bits more"),
+            (heads, bits) => format!(", {heads} more, {bits} bits more"),
+        };
+        let text = format!("a head a column, by block{more}");
+        canvas.text(NAME, y, &text, dim);
         return;
     }
     canvas.text(1, y, "block", dim);

@@ -53,8 +53,11 @@ pub(super) fn render(ctx: &Ctx<'_>, area: Rect, buf: &mut Buffer) {
 fn auto(ctx: &Ctx<'_>) -> Line<'static> {
     let state = match ctx.sample().and_then(|s| s.auto) {
         Some(auto) if auto.running => {
-            let second = auto.slice.as_secs_f64();
-            format!("A B B A  {second:.1} s  {} of {}", auto.pairs, auto.wanted)
+            // Two slices and about one settle window with its odd sample.
+            let pair = 2.0 * auto.slice.as_secs_f64() + 0.3;
+            let left = pair * f64::from(auto.wanted.saturating_sub(auto.pairs));
+            let done = format!("{} of {} pairs", auto.pairs, auto.wanted);
+            format!("{done}, {left:.0} s left")
         }
         Some(auto) => format!("done: {} pairs", auto.pairs),
         None => {

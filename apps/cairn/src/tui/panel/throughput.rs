@@ -209,10 +209,19 @@ fn ends(ctx: &Ctx<'_>, area: Rect, buf: &mut Buffer) {
         let text = format!("{} {name}  ", arm_letter(arm));
         legend.push(Span::styled(text, ctx.theme.arm(arm)));
     }
-    legend.push(ctx.span(Role::Dim, "digit: a switch, then settle"));
-    let legend = Line::from(legend);
     let from = SCALE + fit(left.len());
-    if fit(legend.width()) + from + fit(right.len()) < canvas.width() {
-        canvas.line(from, 0, &legend);
+    let words = [
+        "digit: switched by hand  | by auto  small: settling  - stopped",
+        "digit: switch  small: settling  - stopped",
+        "digit: switch  a b: settling",
+        "",
+    ];
+    for words in words {
+        let mut legend = Line::from(legend.clone());
+        legend.push_span(ctx.span(Role::Dim, words));
+        if fit(legend.width()) + from + fit(right.len()) < canvas.width() {
+            canvas.line(from, 0, &legend);
+            return;
+        }
     }
 }

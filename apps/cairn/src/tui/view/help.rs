@@ -113,8 +113,12 @@ const NUMBERS: &[(&str, &str)] = &[
         "B's mean over A's, minus one, with its 95 % interval. Welch, unpaired, time-confounded: the arms ran at different times, so it is a hint; cairn ab gives the paired figure.",
     ),
     (
+        "separated",
+        "the interval leaves 0 out: chance alone would do that in 5 of 100 comparisons. Below 8 slices of either arm nothing is said after switches by hand.",
+    ),
+    (
         "auto A/B",
-        "neighbouring slices of A and B form a pair; the mean of the pairs' log ratios with its paired t interval. provisional: before the number of pairs fixed beforehand. A/A: what neighbours of the same arm differ by; less than that cannot be told. drift: second half over first.",
+        "neighbouring slices of A and B form a pair; the mean of the pairs' log ratios with its paired t interval. provisional: before the number of pairs fixed beforehand. A/A: what neighbours of the same arm differ by; less than that cannot be told. drift: second half over first. At its end the policy goes back to the arm from before.",
     ),
     (
         "draw, cpu",

@@ -73,6 +73,10 @@ impl Widget for &CiBar {
             canvas.glyph(to, 0, ']', strong);
         }
         canvas.glyph(at(mid), 0, '|', strong);
+        // Zero is what the bar is read against: it shows through.
+        if lo < 0.0 && hi > 0.0 {
+            canvas.glyph(at(0.0), 0, '0', strong);
+        }
     }
 }
 
@@ -105,5 +109,7 @@ mod tests {
         assert!(worse.find(']') < worse.rfind(" %"), "{worse}");
         let around = draw(-0.02, 0.001, 0.022);
         assert!(around.contains('[') && around.contains(']'), "{around}");
+        let inside = zero(&around) > around.find('[') && zero(&around) < around.find(']');
+        assert!(inside, "{around}");
     }
 }

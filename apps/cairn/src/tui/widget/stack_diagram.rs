@@ -85,7 +85,8 @@ impl Widget for &StackDiagram<'_> {
             canvas.text(0, y, &self.theme.cut(&layer.name, usize::from(end)), strong);
             y += 1;
             for fact in layer.facts.iter().take(room.facts) {
-                let bar = if i + 1 >= self.clients && i + 1 < self.layers.len() {
+                // Every client leads down, past those that stand below it.
+                let bar = if i + 1 < self.layers.len() {
                     glyphs.flow
                 } else {
                     ' '

@@ -26,6 +26,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use portable_pty::{Child, CommandBuilder, MasterPty, PtySize, native_pty_system};
+use rustix::process::{Pid, Signal, kill_process};
 
 const CAIRN: &str = env!("CARGO_BIN_EXE_cairn");
 
@@ -50,7 +51,7 @@ es-counters = "per-cpu"
 "#;
 
 /// Pairs of runs.
-const PAIRS: usize = 16;
+const PAIRS: usize = 12;
 
 /// Time after a start when the workload is warm and counts from its beginning again.
 const WARM: Duration = Duration::from_millis(1100);
@@ -213,7 +214,7 @@ impl Headless {
 
     /// Ends it, and gives what was printed.
     fn end(mut self) -> String {
-        signal(self.0.id(), "INT");
+        signal(self.0.id(), Signal::INT);
         let mut text = String::new();
         let out = self.0.stdout.as_mut().unwrap();
         out.read_to_string(&mut text).unwrap();
@@ -228,11 +229,9 @@ impl Drop for Headless {
     }
 }
 
-fn signal(pid: u32, name: &str) {
-    let status = Command::new("kill")
-        .args([format!("-{name}"), pid.to_string()])
-        .status();
-    assert!(status.unwrap().success());
+fn signal(pid: u32, signal: Signal) {
+    let pid = Pid::from_raw(i32::try_from(pid).unwrap()).unwrap();
+    kill_process(pid, signal).unwrap();
 }
 
 /// A process that takes turns with another one.
@@ -246,7 +245,7 @@ impl Turns {
     /// Stops a process that has become warm.
     fn new(pid: u32) -> Self {
         thread::sleep(WARM);
-        signal(pid, "STOP");
+        signal(pid, Signal::STOP);
         Self {
             pid,
             since: Instant::now(),
@@ -256,13 +255,13 @@ impl Turns {
 
     fn go_on(&mut self) {
         self.stopped += self.since.elapsed();
-        signal(self.pid, "CONT");
+        signal(self.pid, Signal::CONT);
     }
 
     fn take(&mut self) {
         self.go_on();
         thread::sleep(TURN);
-        signal(self.pid, "STOP");
+        signal(self.pid, Signal::STOP);
         self.since = Instant::now();
     }
 
@@ -273,25 +272,51 @@ impl Turns {
     }
 }
 
-/// Operations a second with the dashboard and without.
-fn pair(scenario: &str, rounds: usize, turned: bool) -> (f64, f64) {
-    let headless = Headless::start(scenario);
-    let mut without = Turns::new(headless.0.id());
-    let dash = Dash::start(scenario);
-    let mut with = Turns::new(dash.child.process_id().unwrap());
+/// One of the two processes of a pair.
+enum Arm {
+    Dash(Dash),
+    Headless(Headless),
+}
+
+impl Arm {
+    /// Starts it, and stops it when it is warm.
+    fn start(scenario: &str, dashboard: bool) -> (Self, Turns) {
+        let (arm, pid) = if dashboard {
+            let dash = Dash::start(scenario);
+            let pid = dash.child.process_id().unwrap();
+            (Self::Dash(dash), pid)
+        } else {
+            let headless = Headless::start(scenario);
+            let pid = headless.0.id();
+            (Self::Headless(headless), pid)
+        };
+        (arm, Turns::new(pid))
+    }
+
+    fn end(self, mut turns: Turns) -> f64 {
+        turns.go_on();
+        let summary = match self {
+            Self::Dash(dash) => dash.quit(),
+            Self::Headless(headless) => headless.end(),
+        };
+        turns.rate(&summary)
+    }
+}
+
+/// Operations a second of two processes in turns, `arms` in the order of their starts: with the dashboard or
+/// without. The order of the turns is that of the starts, or the other one if `turned`.
+fn pair(scenario: &str, arms: [bool; 2], rounds: usize, turned: bool) -> [f64; 2] {
+    let [(one, mut first), (two, mut second)] = arms.map(|arm| Arm::start(scenario, arm));
     for _ in 0..rounds {
-        for dashboard in [turned, !turned, !turned, turned] {
-            if dashboard {
-                with.take();
+        for late in [turned, !turned, !turned, turned] {
+            if late {
+                second.take();
             } else {
-                without.take();
+                first.take();
             }
         }
     }
-    with.go_on();
-    let with = with.rate(&dash.quit());
-    without.go_on();
-    (with, without.rate(&headless.end()))
+    [one.end(first), two.end(second)]
 }
 
 /// Shares of a core over a time, of the view with its input and of the sampler.
@@ -416,7 +441,14 @@ fn main() {
     let path = file.path().to_str().unwrap();
     let mut ratios = Vec::new();
     for number in 0..pairs {
-        let (with, without) = pair(path, rounds, number % 2 == 1);
+        // Neither who is started first nor whose turn is first is always the same.
+        let dash_first = number % 4 >= 2;
+        let rates = pair(path, [dash_first, !dash_first], rounds, number % 2 == 1);
+        let [with, without] = if dash_first {
+            rates
+        } else {
+            [rates[1], rates[0]]
+        };
         let ratio = with / without;
         ratios.push(ratio);
         println!(
@@ -425,6 +457,13 @@ fn main() {
             without / 1e3
         );
     }
+    // Nothing against nothing, in the same way: what the machine can tell.
+    let mut same = Vec::new();
+    for number in 0..pairs.div_ceil(3) {
+        let [first, second] = pair(path, [false, false], rounds, number % 2 == 1);
+        same.push(second / first);
+    }
+    println!("headless over headless, the one started later over the other: {same:.3?}");
     let (kept, low, high) = median_with_interval(&ratios);
     verdict(
         "throughput, dashboard over headless",

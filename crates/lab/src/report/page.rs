@@ -11,10 +11,13 @@ h1{font-size:1.5rem;margin:0 0 .2rem}h2{font-size:1.15rem;margin:2rem 0 .4rem;bo
 p{margin:.4rem 0}.dim{color:var(--dim)}.verdict{font-size:1.2rem;border-left:.35rem solid var(--a);background:var(--band);padding:.7rem 1rem;margin:1rem 0}
 .verdict.no{border-color:var(--b)}table{border-collapse:collapse;font-variant-numeric:tabular-nums;font-size:.9rem;display:block;overflow-x:auto}
 th,td{padding:.2rem .7rem .2rem 0;text-align:right;border-bottom:1px solid var(--line);white-space:nowrap}th:first-child,td:first-child{text-align:left}
-th{color:var(--dim);font-weight:600}code{background:var(--band);padding:.1rem .3rem;overflow-wrap:anywhere}svg{width:100%;height:auto;display:block;margin:.4rem 0}
+td.words{white-space:normal;text-align:left;min-width:11rem;padding-left:.5rem}th{color:var(--dim);font-weight:600}code{background:var(--band);padding:.1rem .3rem;overflow-wrap:anywhere}svg{width:100%;height:auto;display:block;margin:.4rem 0}
 svg text{fill:var(--fg);font:12px system-ui,sans-serif}svg .dim{fill:var(--dim)}svg .grid{stroke:var(--line)}svg .axis{stroke:var(--dim)}svg .band{fill:var(--band)}
 svg .a{fill:var(--a);stroke:var(--a)}svg .b{fill:var(--b);stroke:var(--b)}svg .line{fill:none;stroke-width:1.6}svg .hollow{fill:var(--bg)}svg .none{fill:var(--dim);stroke:var(--dim)}
 ";
+
+/// Bytes from which a cell of a table is words.
+const WORDS: usize = 24;
 
 /// The style, for a picture that stands alone.
 pub(super) fn style() -> &'static str {
@@ -85,7 +88,13 @@ impl Page {
         for row in rows {
             html += "<tr>";
             for cell in row {
-                let _ = write!(html, "<td>{}</td>", escape(cell));
+                // Words fold, so that the columns beside them stay on the page; figures stay whole.
+                let class = if cell.len() > WORDS {
+                    " class=\"words\""
+                } else {
+                    ""
+                };
+                let _ = write!(html, "<td{class}>{}</td>", escape(cell));
             }
             html += "</tr>\n";
         }
@@ -157,5 +166,20 @@ mod tests {
         let html = page.finish();
         assert!(!html.contains("<script>") && !html.contains("<b>") && !html.contains('\u{1b}'));
         assert!(html.contains("&lt;b&gt; &amp; &quot;c&quot;"));
+    }
+
+    #[test]
+    fn words_fold_and_figures_do_not() {
+        let mut page = Page::new("a");
+        let words = "Welch, delta method, n lowered by lag-1 autocorrelation";
+        page.table(
+            &["a", "b"],
+            &[vec!["1 020 340".to_owned(), words.to_owned()]],
+        );
+        let html = page.finish();
+        assert!(
+            html.contains("<td>1 020 340</td><td class=\"words\">Welch"),
+            "{html}"
+        );
     }
 }

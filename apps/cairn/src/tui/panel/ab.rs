@@ -315,9 +315,9 @@ fn short_verdict(ctx: &Ctx<'_>, c: &Comparison, effect: Effect) -> String {
     match auto(ctx, c) {
         None if early(c) => "too early to say; a compares properly".to_owned(),
         None if separated(effect) => {
-            format!("{}; unpaired, time-confounded", ahead_short(ctx, c, effect))
+            format!("separated: {}; unpaired", ahead_short(ctx, c, effect))
         }
-        None => "not separated; unpaired, time-confounded".to_owned(),
+        None => "not separated; unpaired".to_owned(),
         Some(auto) => {
             let found = if separated(effect) {
                 ahead(ctx, c, effect)

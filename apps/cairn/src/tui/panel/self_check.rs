@@ -83,12 +83,18 @@ fn invariants(ctx: &Ctx<'_>, sample: &Sample, room: usize) -> Vec<Line<'static>>
         let line = |row: String| Line::from(ctx.span(Role::Bad, format!(" {row}")));
         return rows.into_iter().take(2).map(line).collect();
     }
-    let parts = sample.checks.all().map(|(name, check)| match check {
-        Check::Held(n) => format!("{name} ok ({})", count(*n)),
-        _ => format!("{name} -"),
-    });
-    let text = format!(" invariants: {}", parts.join(", "));
-    vec![Line::from(ctx.span(Role::Plain, ctx.cut(&text, room)))]
+    let words = |numbers: bool| {
+        let parts = sample.checks.all().map(|(name, check)| match check {
+            Check::Held(n) if numbers => format!("{name} ok ({})", count(*n)),
+            Check::Held(_) => format!("{name} ok"),
+            _ => format!("{name} -"),
+        });
+        format!(" invariants: {}", parts.join(", "))
+    };
+    // How many were looked at, where there is room for it.
+    let text = Some(words(true)).filter(|text| text.len() <= room);
+    let text = ctx.cut(&text.unwrap_or_else(|| words(false)), room);
+    vec![Line::from(ctx.span(Role::Plain, text))]
 }
 
 /// What the machine did besides, over the last second.

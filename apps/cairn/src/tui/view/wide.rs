@@ -54,7 +54,7 @@ pub(super) fn layout(model: &Model, body: Rect) -> Vec<(Panel, Rect)> {
         ],
     );
     let [extents, events] = columns(lower, [Constraint::Fill(1), Constraint::Length(side)]);
-    let below = if more >= 8 { 6 } else { 5 };
+    let below = if more >= 8 { 7 } else { 6 };
     let [extents, below] = rows(extents, [Constraint::Fill(1), Constraint::Length(below)]);
     let [workload, check] = columns(below, [Constraint::Fill(1), Constraint::Fill(1)]);
     vec![

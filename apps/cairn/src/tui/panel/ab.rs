@@ -28,9 +28,9 @@ pub(super) fn render(ctx: &Ctx<'_>, area: Rect, buf: &mut Buffer) {
     let mut rest = policy.map_or_else(String::new, |p| p.name.clone());
     if let Some(auto) = comparison.and_then(|c| auto(ctx, c)) {
         let state = if auto.running {
-            "auto A B B A"
+            "auto A B B A, paired t"
         } else {
-            "auto, done"
+            "auto done, paired t"
         };
         rest = format!("{rest}  {state}");
     } else if let Some(c) = comparison.filter(|_| area.height < 11) {
@@ -71,10 +71,11 @@ fn brief(ctx: &Ctx<'_>, c: &Comparison, width: u16) -> Vec<Row> {
         return rows;
     };
     rows.push(Row::Bar(effect));
-    let (said, role) = match ctx.model.wrong() {
-        Some(wrong) => (format!("worth nothing: {wrong}"), Role::Bad),
-        None => (short_verdict(ctx, c, effect), Role::Strong),
+    let role = match ctx.model.wrong() {
+        Some(_) => Role::Bad,
+        None => Role::Strong,
     };
+    let said = short_verdict(ctx, c);
     let said = ctx.cut(&said, usize::from(width).saturating_sub(1));
     rows.push(Row::Text(Line::from(ctx.span(role, format!(" {said}")))));
     rows
@@ -284,6 +285,11 @@ pub(crate) fn verdict(ctx: &Ctx<'_>, c: &Comparison) -> String {
             "too early to say: {EARLY} slices of either arm are needed; a (auto A/B) compares properly"
         );
     }
+    let running = auto.filter(|auto| auto.running);
+    if let Some(auto) = running.filter(|_| separated(effect)) {
+        let found = ahead(ctx, c, effect);
+        return format!("provisional ({} pairs): {found} so far", auto.wanted);
+    }
     let said = if separated(effect) {
         format!("separated: {}", ahead(ctx, c, effect))
     } else {
@@ -296,9 +302,7 @@ pub(crate) fn verdict(ctx: &Ctx<'_>, c: &Comparison) -> String {
         }
     };
     match auto {
-        Some(auto) if auto.running => {
-            format!("provisional until {} pairs; so far {said}", auto.wanted)
-        }
+        Some(auto) if auto.running => format!("provisional ({} pairs): {said}", auto.wanted),
         Some(auto) => match auto.resolution.filter(|r| *r > effect.ratio.abs()) {
             Some(r) => format!(
                 "{said}; but A differs from A by up to {:.1} % here",
@@ -311,37 +315,38 @@ pub(crate) fn verdict(ctx: &Ctx<'_>, c: &Comparison) -> String {
 }
 
 /// The same in one short line.
-fn short_verdict(ctx: &Ctx<'_>, c: &Comparison, effect: Effect) -> String {
-    match auto(ctx, c) {
-        None if early(c) => "too early to say; a compares properly".to_owned(),
-        None if separated(effect) => {
-            format!("separated: {}; unpaired", ahead_short(ctx, c, effect))
+pub(crate) fn short_verdict(ctx: &Ctx<'_>, c: &Comparison) -> String {
+    if let Some(wrong) = ctx.model.wrong() {
+        return format!("worth nothing: {wrong}");
+    }
+    let Some(effect) = c.effect else {
+        return "no verdict yet".to_owned();
+    };
+    let [_, second] = &c.arms;
+    let name = ctx.model.arm_name(c.policy, second.arm);
+    let auto = auto(ctx, c);
+    if auto.is_none() && early(c) {
+        return "too early to say; a compares properly".to_owned();
+    }
+    let found = if !separated(effect) {
+        "not separated".to_owned()
+    } else if effect.lo > 0.0 {
+        format!("separated: {name} faster")
+    } else {
+        format!("separated: {name} slower")
+    };
+    match auto {
+        None => format!("{found}; unpaired"),
+        Some(auto) if auto.running => {
+            let found = found.replace("separated: ", "");
+            format!("provisional {}/{}: {found}", auto.pairs, auto.wanted)
         }
-        None => "not separated; unpaired".to_owned(),
-        Some(auto) => {
-            let found = if separated(effect) {
-                ahead(ctx, c, effect)
-            } else {
-                "not separated".to_owned()
-            };
-            if auto.running {
-                format!("provisional {}/{}: {found}", auto.pairs, auto.wanted)
-            } else {
-                format!("{found}, {} pairs", auto.pairs)
-            }
-        }
+        Some(auto) => format!("{found}; {} pairs", auto.pairs),
     }
 }
 
 fn early(c: &Comparison) -> bool {
     c.arms.iter().any(|arm| arm.slices < EARLY)
-}
-
-/// `per-cpu faster`.
-fn ahead_short(ctx: &Ctx<'_>, c: &Comparison, effect: Effect) -> String {
-    let [_, second] = &c.arms;
-    let word = if effect.lo > 0.0 { "faster" } else { "slower" };
-    format!("{} {word}", ctx.model.arm_name(c.policy, second.arm))
 }
 
 /// `per-cpu is 8.6 to 10.2 % faster`.

@@ -92,8 +92,15 @@ fn invariants(ctx: &Ctx<'_>, sample: &Sample, room: usize) -> Vec<Line<'static>>
         format!(" invariants: {}", parts.join(", "))
     };
     // How many were looked at, where there is room for it.
-    let text = Some(words(true)).filter(|text| text.len() <= room);
-    let text = ctx.cut(&text.unwrap_or_else(|| words(false)), room);
+    let fits = |text: &String| text.len() <= room;
+    let text = [words(true), words(false)].into_iter().find(fits);
+    let names = || {
+        let held = |check: &Check| matches!(check, Check::Held(_));
+        let all = sample.checks.all().into_iter().filter(|(_, c)| held(c));
+        let names: Vec<_> = all.map(|(name, _)| name).collect();
+        format!(" ok: {}", names.join(", "))
+    };
+    let text = ctx.cut(&text.unwrap_or_else(names), room);
     vec![Line::from(ctx.span(Role::Plain, text))]
 }
 

@@ -68,7 +68,7 @@ pub(super) fn render(ctx: &Ctx<'_>, area: Rect, buf: &mut Buffer) {
     let mut lines: Vec<Line<'_>> = Vec::new();
     lines.extend(ab::short(ctx, width));
     if let Some(c) = &sample.comparison {
-        lines.push(Line::from(format!(" {}", ab::verdict(ctx, c))));
+        lines.push(Line::from(format!(" {}", ab::short_verdict(ctx, c))));
     }
     for text in [
         flags::avoided(ctx),

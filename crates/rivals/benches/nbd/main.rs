@@ -27,6 +27,8 @@ use server::{Arm, Server};
 const SMALL: &str = "64m";
 /// Size of the exports that are copied.
 const LARGE: &str = "2g";
+/// Rounds of cells that have no bar.
+const SHOWN: u32 = 3;
 /// Name of the copies' cells.
 const COPY: &str = "nbdcopy 2 GiB, MiB/s";
 
@@ -51,7 +53,7 @@ struct Args {
 
 fn args() -> Result<Args, String> {
     let mut all = Args {
-        rounds: 7,
+        rounds: 9,
         json: None,
         filter: None,
     };
@@ -130,9 +132,18 @@ fn measure(args: &Args) -> Result<Vec<Row>, String> {
         let servers = start_all(&Arm::ALL, SMALL)?;
         let servers: Vec<&Server> = servers.iter().collect();
         for cell in &cells {
-            rows.extend(turns(&cell.name(), &servers, args.rounds, |uris| {
+            for server in &servers {
+                warm(server)?;
+            }
+            // Cells without a bar are shown from fewer rounds.
+            let rounds = if cell.jobs == 1 {
+                args.rounds
+            } else {
+                args.rounds.min(SHOWN)
+            };
+            rows.extend(turns(&cell.name(), &servers, rounds, |uris| {
                 client::fio(uris, cell.rw, cell.depth, cell.jobs)
-            })?);
+            }));
         }
     }
     if wanted("nbdcopy") && client::needs("nbdcopy").is_ok() {
@@ -156,16 +167,17 @@ fn start_all(arms: &[Arm], size: &str) -> Result<Vec<Server>, String> {
     Ok(all)
 }
 
-/// Measures servers in turns, each round beginning with another one, after a pass over all of their memory.
+fn warm(server: &Server) -> Result<(), String> {
+    client::warm(&server.uri()).map_err(|e| format!("{}: {e}", server.arm.name()))
+}
+
+/// Measures servers in turns, each round beginning with another one.
 fn turns(
     cell: &str,
     servers: &[&Server],
     rounds: u32,
     measure: impl Fn(&[String]) -> Vec<Option<f64>>,
-) -> Result<Vec<Row>, String> {
-    for server in servers {
-        client::warm(&server.uri()).map_err(|e| format!("{}: {e}", server.arm.name()))?;
-    }
+) -> Vec<Row> {
     let mut rows: Vec<Row> = servers.iter().map(|s| Row::new(cell, s.arm)).collect();
     for round in 0..rounds as usize {
         let first = round % servers.len();
@@ -178,21 +190,23 @@ fn turns(
         }
     }
     let _ = writeln!(io::stderr(), "{cell}: done");
-    Ok(rows)
+    rows
 }
 
 /// Copies a full export to nowhere, beside one rival at a time for the memory it takes.
 fn copies(rounds: u32, rows: &mut Vec<Row>) -> Result<(), String> {
     let ours = Server::start(Arm::CairnRam, LARGE)?;
+    warm(&ours)?;
     for rival in [Arm::Nbdkit, Arm::NbdkitMalloc, Arm::QemuNbd] {
         let servers = start_all(&[rival], LARGE)?;
         let Some(other) = servers.first() else {
             continue;
         };
+        warm(other)?;
         let cell = format!("{COPY}, {}", rival.name());
-        rows.extend(turns(&cell, &[&ours, other], rounds.min(3), |uris| {
+        rows.extend(turns(&cell, &[&ours, other], rounds.min(SHOWN), |uris| {
             uris.iter().map(|uri| client::copy(uri)).collect()
-        })?);
+        }));
     }
     Ok(())
 }

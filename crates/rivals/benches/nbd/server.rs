@@ -50,6 +50,8 @@ impl Server {
         let me = std::process::id();
         let name = arm.name().replace(' ', "-");
         let socket = std::env::temp_dir().join(format!("cairn-bench-{me}-{name}.sock"));
+        // One that was killed, with this process's number, may have left its socket.
+        let _ = std::fs::remove_file(&socket);
         let mut image = None;
         let mut command = match arm {
             Arm::CairnRam | Arm::CairnNull => {
@@ -60,7 +62,9 @@ impl Server {
             }
             Arm::Nbdkit | Arm::NbdkitMalloc => {
                 let mut c = Command::new("nbdkit");
-                c.args(["-f", "-U"]).arg(&socket).args(["memory", size]);
+                c.args(["--exit-with-parent", "-f", "-U"])
+                    .arg(&socket)
+                    .args(["memory", size]);
                 if arm == Arm::NbdkitMalloc {
                     c.arg("allocator=malloc");
                 }

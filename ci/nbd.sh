@@ -4,6 +4,7 @@
 set -euo pipefail
 cairn=$(realpath "$1")
 with_tls=$(realpath "${2:-$1}")
+[ -x "$with_tls" ] || with_tls=$cairn
 work=$(mktemp -d)
 servers=()
 

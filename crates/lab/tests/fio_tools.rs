@@ -249,3 +249,71 @@ fn fios_log_tools_read_the_logs_of_a_run() {
         );
     }
 }
+
+/// Offsets of the I/Os in a log that `write_iolog` left, in their order.
+fn offsets(log: &str) -> Vec<u64> {
+    let log = cairn_fio::iolog::Iolog::parse(log, false).unwrap();
+    let of = |event: &cairn_fio::iolog::IologEvent| match event.op {
+        cairn_fio::iolog::IologOp::Write { offset, .. } => Some(offset),
+        _ => None,
+    };
+    log.events.iter().filter_map(of).collect()
+}
+
+/// Share of the I/Os that went to the busiest tenth, two tenths ... of the blocks that were hit.
+fn curve(offsets: &[u64]) -> Vec<f64> {
+    let mut hits = std::collections::HashMap::new();
+    for offset in offsets {
+        *hits.entry(*offset).or_insert(0_u32) += 1;
+    }
+    let mut hits: Vec<u32> = hits.into_values().collect();
+    hits.sort_unstable_by(|a, b| b.cmp(a));
+    let tenth = hits.len().div_ceil(10);
+    let share = |n: usize| hits.iter().take(n).sum::<u32>();
+    (1..10)
+        .map(|i| 100.0 * f64::from(share(i * tenth)) / offsets.len() as f64)
+        .collect()
+}
+
+#[test]
+fn offsets_cover_and_are_spread_as_by_fio() {
+    let temp = tempfile::tempdir().unwrap();
+    let both = |options: &str| -> Option<[Vec<u64>; 2]> {
+        let line =
+            format!("--name=a --rw=randwrite --bs=4k --ioengine=null --filename=f {options}");
+        let theirs = temp.path().join("theirs");
+        // fio adds to a log that is there.
+        let _ = std::fs::remove_file(&theirs);
+        fios(&format!("{line} --write_iolog=theirs"), temp.path())?;
+        ours(&format!("{line} --write_iolog=ours"), temp.path());
+        let read = |name: &str| std::fs::read_to_string(temp.path().join(name)).unwrap();
+        Some([offsets(&read("ours")), offsets(&read("theirs"))])
+    };
+    let Some([mut ours, mut theirs]) = both("--size=4m") else {
+        println!("skipped: fio 3.33 is not installed, so no offset is compared with its own");
+        return;
+    };
+    assert_ne!(ours, theirs, "the order is each program's own");
+    ours.sort_unstable();
+    theirs.sort_unstable();
+    assert_eq!(ours, theirs, "each block once");
+    for distribution in [
+        "zipf:1.2",
+        "zipf:0.8",
+        "pareto:0.2",
+        "normal:10",
+        "normal:60",
+    ] {
+        let options = format!("--size=4m --io_size=80m --random_distribution={distribution}");
+        let [ours, theirs] = both(&options).unwrap();
+        assert_eq!(ours.len(), theirs.len());
+        for (tenth, (a, b)) in curve(&ours).iter().zip(curve(&theirs)).enumerate() {
+            // Within three points in a hundred at each tenth of the curve.
+            assert!(
+                (a - b).abs() < 3.0,
+                "{distribution}, {} tenths: {a} here, {b} by fio",
+                tenth + 1
+            );
+        }
+    }
+}

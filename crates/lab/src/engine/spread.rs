@@ -71,7 +71,8 @@ impl Spread {
             },
             Distribution::Normal(shape) if n > 1 => Self::Normal {
                 center: shape.center.unwrap_or(0.5),
-                deviation: shape.parameter / 100.0,
+                // fio moves it by half of the whole at most.
+                deviation: (shape.parameter / 100.0).min(0.5),
                 n,
             },
             Distribution::Zoned(lists) => zones(lists, dir, n, unit),

@@ -22,9 +22,17 @@ pub(crate) enum Bind {
     Interleave,
 }
 
+/// From this size on whole pages are streamed in: no cache of a processor core holds such a device, so the lines that
+/// a random write would first fetch are not there, and those that it would leave behind push out others.
+const STREAMED: usize = 128 << 20;
+
+/// Bytes that are streamed, at a multiple of it: what is shorter is likely to be read again soon.
+const PAGE: usize = 4096;
+
 /// A mapping of a whole device.
 pub(crate) struct Mapping {
     raw: MmapRaw,
+    streamed: bool,
 }
 
 impl Mapping {
@@ -56,7 +64,8 @@ impl Mapping {
         raw.advise(Advice::DontFork)?;
         // A core file as large as the disk helps nobody.
         raw.advise(Advice::DontDump)?;
-        Ok(Self { raw })
+        let streamed = raw.len() >= STREAMED;
+        Ok(Self { raw, streamed })
     }
 
     fn check(&self, off: usize, len: usize) {
@@ -81,6 +90,10 @@ impl Mapping {
     #[inline]
     pub(crate) fn copy_in(&self, off: usize, from: &[u8]) {
         self.check(off, from.len());
+        if self.streams(off, from.len()) {
+            self.stream_in(off, from);
+            return;
+        }
         // SAFETY: as in copy_out, with the roles changed; `from` is borrowed for the call, and no
         // reference into the mapping exists anywhere that this write could invalidate.
         unsafe {
@@ -88,10 +101,60 @@ impl Mapping {
         }
     }
 
+    /// Whether a copy of `len` bytes to `off` goes past the caches.
+    #[inline]
+    const fn streams(&self, off: usize, len: usize) -> bool {
+        cfg!(all(target_arch = "x86_64", not(miri)))
+            && self.streamed
+            && len != 0
+            && (off | len).is_multiple_of(PAGE)
+    }
+
+    /// Copies whole pages past the caches: the lines are not read first, only to be overwritten, and what is
+    /// in the caches stays there. Inside the mapping, as the caller has checked.
+    #[inline]
+    #[cfg_attr(
+        all(target_arch = "x86_64", not(miri)),
+        expect(
+            clippy::cast_ptr_alignment,
+            reason = "loads of any alignment, and stores to multiples of a page"
+        )
+    )]
+    fn stream_in(&self, off: usize, from: &[u8]) {
+        #[cfg(all(target_arch = "x86_64", not(miri)))]
+        {
+            use std::arch::x86_64::{__m128i, _mm_loadu_si128, _mm_sfence, _mm_stream_si128};
+            let to = self.raw.as_mut_ptr().wrapping_add(off);
+            for at in (0..from.len()).step_by(64) {
+                // SAFETY: as in copy_in. `from` is a multiple of a page long, so four times 16 bytes are there on
+                // both sides; a mapping begins at a page and `off` is a multiple of one, so each target is
+                // aligned as a streaming store wants it. SSE2 is in every processor of this kind.
+                unsafe {
+                    let from = from.as_ptr().add(at).cast::<__m128i>();
+                    let to = to.add(at).cast::<__m128i>();
+                    let [a, b, c, d] = [0, 1, 2, 3].map(|i| _mm_loadu_si128(from.add(i)));
+                    _mm_stream_si128(to, a);
+                    _mm_stream_si128(to.add(1), b);
+                    _mm_stream_si128(to.add(2), c);
+                    _mm_stream_si128(to.add(3), d);
+                }
+            }
+            // Streaming stores are not held to the order of others: without the fence, who learns of this write
+            // by a later store could still read what was there before.
+            // SAFETY: a fence touches no memory, and it is in every processor of this kind.
+            unsafe { _mm_sfence() };
+        }
+        #[cfg(not(all(target_arch = "x86_64", not(miri))))]
+        let _ = (off, from);
+    }
+
     /// Asks for the cache lines that a copy to `off` will change. They come at once, in any order and
     /// beside what is being written; the stores of the copy itself would ask for them one after the other.
     #[inline]
     pub(crate) fn expect_write(&self, off: usize, len: usize) {
+        if self.streams(off, len) {
+            return;
+        }
         #[cfg(all(target_arch = "x86_64", not(miri)))]
         {
             let first = self.raw.as_mut_ptr().wrapping_add(off);
@@ -189,6 +252,29 @@ mod tests {
         map.drop_private(4096, 4096).unwrap();
         map.copy_out(4089, &mut out);
         assert_eq!(&out, b"\0\0\0\0\0\0 \0\0\0\0\0\0");
+    }
+
+    #[test]
+    fn pages_of_a_large_mapping_are_streamed_and_nothing_beside_them() {
+        let map = Mapping::anonymous(STREAMED).unwrap();
+        let bytes: Vec<u8> = (0_u8..251).cycle().take(3 * PAGE).collect();
+        // From an odd address too: only the target has to be aligned.
+        for (off, from) in [(PAGE, 1..1 + PAGE), (STREAMED - 2 * PAGE, 0..2 * PAGE)] {
+            let from = bytes.get(from).unwrap();
+            assert!(map.streams(off, from.len()) || cfg!(not(target_arch = "x86_64")));
+            map.copy_in(off, from);
+            let mut out = vec![1; from.len() + 1];
+            map.copy_out(off - 1, &mut out);
+            assert_eq!(out.split_first(), Some((&0, from)));
+        }
+        for (off, len) in [(0, 0), (8, PAGE), (0, PAGE - 1), (PAGE / 2, PAGE)] {
+            assert!(!map.streams(off, len), "{len} bytes at {off}");
+        }
+        assert!(
+            !Mapping::anonymous(STREAMED - PAGE)
+                .unwrap()
+                .streams(0, PAGE)
+        );
     }
 
     #[test]

@@ -9,6 +9,7 @@
 )]
 
 mod fio;
+mod large;
 mod plain;
 mod stacks;
 mod walk;

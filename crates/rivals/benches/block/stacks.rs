@@ -11,6 +11,7 @@ use cairn_ramdisk::{Backing, Ram, RamConfig, Reserve};
 use cairn_rivals::{Bar, Bench, Group};
 use quanta::Clock;
 
+use crate::large;
 use crate::plain::Plain;
 use crate::walk::{BLOCK, Offsets};
 
@@ -18,15 +19,15 @@ use crate::walk::{BLOCK, Offsets};
 const LEN: usize = 64 << 20;
 /// Samples in which a device gets as warm as it will be: each begins with the caches that another arm
 /// left.
-const LONG: Duration = Duration::from_millis(12);
+pub(crate) const LONG: Duration = Duration::from_millis(12);
 const SHORT: Duration = Duration::from_millis(4);
 /// Size of the device below the layers, and what they are read and written through.
 const UNDER: usize = 64 << 20;
 
 const READ: &str = "4 KiB random read";
 const WRITE: &str = "4 KiB random write";
-const PLAIN: &str = "plain copy, mmap";
-const RAM: &str = "ram";
+pub(crate) const PLAIN: &str = "plain copy, mmap";
+pub(crate) const RAM: &str = "ram";
 /// What no layer that takes latencies can be quicker than.
 const TIMED: &str = "plain copy, looks at the clock";
 
@@ -80,17 +81,16 @@ const THREE: &str = "passthru/passthru/passthru/@";
 const WORKER: &str = "switch, a worker's handle";
 
 /// A device whose every page is there.
-fn filled(config: RamConfig) -> Result<Device, String> {
-    let len = u64::try_from(LEN).unwrap_or(0);
+pub(crate) fn filled(config: RamConfig) -> Result<Device, String> {
     let ram = Ram::new(config).map_err(|e| e.to_string())?;
     let bytes = vec![1; 1 << 20];
-    for off in (0..ram.info().len.min(len)).step_by(1 << 20) {
+    for off in (0..ram.info().len).step_by(1 << 20) {
         ram.write_at(&bytes, off).map_err(|e| e.to_string())?;
     }
     Ok(Arc::new(ram))
 }
 
-fn config(len: usize) -> RamConfig {
+pub(crate) fn config(len: usize) -> RamConfig {
     RamConfig::new(len as u64)
 }
 
@@ -104,7 +104,7 @@ fn reads(group: &mut Group, name: &str, offsets: &Offsets, device: &Device) {
     });
 }
 
-fn writes(group: &mut Group, name: &str, offsets: &Offsets, device: &Device) {
+pub(crate) fn writes(group: &mut Group, name: &str, offsets: &Offsets, device: &Device) {
     let (walk, device) = (offsets.walk(), Arc::clone(device));
     group.arm(name, move |thread, n| {
         let device = black_box(&*device);
@@ -119,6 +119,9 @@ pub(crate) fn fill(bench: &mut Bench) -> Result<(), String> {
     let wanted = |names: &[&str]| names.iter().any(|name| name.contains(&filter));
     if wanted(&[READ, WRITE]) {
         bars(bench)?;
+    }
+    if wanted(&[large::WRITE, large::BACK, large::MIXED]) {
+        large::fill(bench)?;
     }
     if wanted(&[
         LAYERS_READ,

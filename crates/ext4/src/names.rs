@@ -294,6 +294,12 @@ impl<P: Probe> Ext4<P> {
         if !inode.is_dir() {
             return Err(Error::NotADirectory { name: shown(name) });
         }
+        if inode.ino == dir.ino {
+            return Err(Error::corrupt(
+                crate::error::Object::Inode(dir.ino),
+                "a directory in itself",
+            ));
+        }
         {
             let _child = inode.alone();
             if !self.dir_is_empty(&inode)? {

@@ -1,5 +1,6 @@
 //! Moving names.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use cairn_flags::Probe;
@@ -10,6 +11,14 @@ use crate::inode::Inode;
 use crate::names::{add_link, sub_link};
 use crate::path::shown;
 use crate::raw::{Time, Which};
+
+/// The old or the new place of what moves.
+struct End<'e, P: Probe> {
+    dir: &'e Arc<Inode<P>>,
+    name: &'e [u8],
+    /// The directory and all above it; empty if nothing moves to another directory.
+    above: &'e HashSet<u32>,
+}
 
 impl<P: Probe> Ext4<P> {
     /// Gives a file or directory another name, perhaps in another directory. What had that name before
@@ -22,21 +31,21 @@ impl<P: Probe> Ext4<P> {
         let (old_dir, old_name) = self.parent(old.as_ref())?;
         let (new_dir, new_name) = self.parent(new.as_ref())?;
         if Arc::ptr_eq(&old_dir, &new_dir) {
-            let _alone = old_dir.alone();
-            return self.rename_locked((&old_dir, old_name), (&new_dir, new_name));
+            let (dir, above) = (&old_dir, &HashSet::new());
+            let end = |name| End { dir, name, above };
+            let _alone = dir.alone();
+            return self.rename_locked(&end(old_name), &end(new_name));
         }
-        // Where directories hang changes under this lock alone, so ancestors stay ancestors.
+        // Where directories hang changes under this lock alone, so ancestors stay ancestors, and those of a
+        // directory that is still there when it is locked are the ones found here. They are looked for
+        // now: who holds a directory must not wait for one above it.
         let _one = self
             .renames
             .lock()
             .unwrap_or_else(std::sync::PoisonError::into_inner);
-        let old_first = if self.descends(&new_dir, &old_dir)? {
-            true
-        } else if self.descends(&old_dir, &new_dir)? {
-            false
-        } else {
-            old_dir.ino < new_dir.ino
-        };
+        let (above_old, above_new) = (&self.line(&old_dir)?, &self.line(&new_dir)?);
+        let old_first = above_new.contains(&old_dir.ino)
+            || !above_old.contains(&new_dir.ino) && old_dir.ino < new_dir.ino;
         let (first, second) = if old_first {
             (&old_dir, &new_dir)
         } else {
@@ -44,18 +53,26 @@ impl<P: Probe> Ext4<P> {
         };
         let _first = first.alone();
         let _second = second.alone();
-        self.rename_locked((&old_dir, old_name), (&new_dir, new_name))
+        let old = End {
+            dir: &old_dir,
+            name: old_name,
+            above: above_old,
+        };
+        let new = End {
+            dir: &new_dir,
+            name: new_name,
+            above: above_new,
+        };
+        self.rename_locked(&old, &new)
     }
 
-    /// Whether `inode` is `above` or lies below it. The caller holds the lock of renames.
-    fn descends(&self, inode: &Arc<Inode<P>>, above: &Inode<P>) -> Result<bool> {
-        let mut at = Arc::clone(inode);
-        for _ in 0..=self.geo.inodes {
-            if at.ino == above.ino {
-                return Ok(true);
-            }
+    /// A directory and all above it. The caller holds the lock of renames and no directory's.
+    fn line(&self, dir: &Arc<Inode<P>>) -> Result<HashSet<u32>> {
+        let mut line = HashSet::new();
+        let mut at = Arc::clone(dir);
+        while line.insert(at.ino) {
             if at.ino == ROOT_INO {
-                return Ok(false);
+                return Ok(line);
             }
             let up = {
                 let _shared = at.shared();
@@ -65,17 +82,14 @@ impl<P: Probe> Ext4<P> {
             at = self.iget(up)?;
         }
         Err(Error::corrupt(
-            crate::error::Object::Inode(inode.ino),
+            crate::error::Object::Inode(dir.ino),
             "its parents form a ring",
         ))
     }
 
-    fn rename_locked(
-        &self,
-        old: (&Arc<Inode<P>>, &[u8]),
-        new: (&Arc<Inode<P>>, &[u8]),
-    ) -> Result<()> {
-        let ((old_dir, old_name), (new_dir, new_name)) = (old, new);
+    fn rename_locked(&self, old: &End<'_, P>, new: &End<'_, P>) -> Result<()> {
+        let (old_dir, old_name) = (old.dir, old.name);
+        let (new_dir, new_name) = (new.dir, new.name);
         let missing = |name: &[u8]| Error::NotFound { name: shown(name) };
         if old_dir.gone() || new_dir.gone() {
             return Err(missing(old_name));
@@ -86,10 +100,8 @@ impl<P: Probe> Ext4<P> {
             .ok_or_else(|| missing(old_name))?;
         let inode = self.iget(found.ino)?;
         let across = !Arc::ptr_eq(old_dir, new_dir);
-        if inode.is_dir()
-            && (inode.ino == new_dir.ino
-                || across && self.descends_locked(new_dir, &inode, old_dir)?)
-        {
+        // A directory in itself is damage; its lock is held.
+        if [old_dir.ino, new_dir.ino].contains(&inode.ino) || new.above.contains(&inode.ino) {
             return Err(Error::IntoItself {
                 name: shown(old_name),
             });
@@ -103,7 +115,8 @@ impl<P: Probe> Ext4<P> {
             if target.ino == inode.ino {
                 return Ok(());
             }
-            if target.ino == old_dir.ino {
+            // What the old place lies in is not empty, and its lock is held or comes before that of the old place.
+            if [old_dir.ino, new_dir.ino].contains(&target.ino) || old.above.contains(&target.ino) {
                 return Err(Error::NotEmpty {
                     name: shown(new_name),
                 });
@@ -167,30 +180,5 @@ impl<P: Probe> Ext4<P> {
         raw.set_time(Which::Change, now);
         self.write_inode(&inode, &mut raw);
         Ok(())
-    }
-
-    /// As [`descends`](Self::descends), where the locks of `from` and `held` are held alone already.
-    fn descends_locked(
-        &self,
-        from: &Arc<Inode<P>>,
-        above: &Inode<P>,
-        held: &Inode<P>,
-    ) -> Result<bool> {
-        let mut at = Arc::clone(from);
-        for _ in 0..=self.geo.inodes {
-            if at.ino == above.ino {
-                return Ok(true);
-            }
-            if at.ino == ROOT_INO {
-                return Ok(false);
-            }
-            let locked = at.ino == from.ino || at.ino == held.ino;
-            let up = {
-                let _shared = (!locked).then(|| at.shared());
-                self.dir_parent(&at)?.0.ino
-            };
-            at = self.iget(up)?;
-        }
-        Ok(true)
     }
 }

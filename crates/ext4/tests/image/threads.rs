@@ -6,15 +6,19 @@ use cairn_ext4::{Error, Ext4, FormatOptions, MountOptions};
 
 use crate::support::{formatted, sound};
 
-/// A thread's work in a directory of its own, and in one that all share.
-fn work(fs: &Ext4, me: usize, ops: usize, shared: &Mutex<Vec<String>>) -> Vec<String> {
+/// The names that all threads of a storm together hold in their own directories at most: half of the image's inodes, for
+/// links in the shared directory keep some of those that lost their names.
+const HELD: usize = 2000;
+
+/// A thread's work in a directory of its own with at most `held` names, and in one that all share.
+fn work(fs: &Ext4, me: usize, ops: usize, held: usize, shared: &Mutex<Vec<String>>) -> Vec<String> {
     let mut rng = fastrand::Rng::with_seed(me as u64);
     let own = format!("/t{me}");
     fs.mkdir(&own).unwrap();
     let mut names: Vec<String> = Vec::new();
     for n in 0..ops {
         match rng.u8(..10) {
-            0..4 => {
+            0..4 if names.len() < held => {
                 let name = format!("{own}/{n}");
                 let file = fs.create(&name).unwrap();
                 if rng.bool() {
@@ -24,7 +28,7 @@ fn work(fs: &Ext4, me: usize, ops: usize, shared: &Mutex<Vec<String>>) -> Vec<St
                 fs.close(file).unwrap();
                 names.push(name);
             }
-            4..6 if !names.is_empty() => {
+            0..6 if !names.is_empty() => {
                 let at = rng.usize(..names.len());
                 fs.unlink(names.swap_remove(at)).unwrap();
             }
@@ -104,7 +108,7 @@ fn storm(threads: usize, ops: usize) {
         let threads: Vec<_> = (0..threads)
             .map(|me| {
                 let (fs, links) = (&fs, &links);
-                s.spawn(move || work(fs, me, ops, links))
+                s.spawn(move || work(fs, me, ops, HELD / threads, links))
             })
             .collect();
         let syncs = s.spawn(|| {
@@ -161,6 +165,51 @@ fn long_storms() {
         storm(4, 20_000);
         storm(64, 1000);
     }
+}
+
+/// Moves between directories look at all directories above, removals lock a directory and then the one in it:
+/// neither waits for the other for ever.
+#[test]
+fn moves_end_beside_removals() {
+    use std::sync::{Arc, mpsc};
+    type Work = fn(&Ext4) -> [Result<(), Error>; 3];
+    let disk = formatted(64 << 20, &FormatOptions::new());
+    let fs = Arc::new(Ext4::mount(disk.clone(), &MountOptions::new()).unwrap());
+    for d in ["/a", "/a/x", "/b"] {
+        fs.mkdir(d).unwrap();
+    }
+    let works: [Work; 4] = [
+        |fs| {
+            [
+                fs.rename("/a/x", "/b/n/y/in"),
+                fs.rename("/b/n/y/in", "/a/x"),
+                Ok(()),
+            ]
+        },
+        // The new name is that of a directory which the old one lies in.
+        |fs| [fs.rename("/b/n/y/z", "/b/n"), Ok(()), Ok(())],
+        |fs| [fs.mkdir("/b/n"), fs.mkdir("/b/n/y"), fs.mkdir("/b/n/y/z")],
+        |fs| [fs.rmdir("/b/n/y/z"), fs.rmdir("/b/n/y"), fs.rmdir("/b/n")],
+    ];
+    let (done, ended) = mpsc::channel();
+    for work in works {
+        let (fs, done) = (Arc::clone(&fs), done.clone());
+        std::thread::spawn(move || {
+            for _ in 0..10_000 {
+                work(&fs).into_iter().for_each(expected);
+            }
+            drop(fs);
+            done.send(()).unwrap();
+        });
+    }
+    for _ in works {
+        ended
+            .recv_timeout(std::time::Duration::from_mins(1))
+            .expect("a thread that ends");
+    }
+    let fs = Arc::into_inner(fs).unwrap();
+    fs.unmount().unwrap();
+    sound(&disk, "moved beside removals");
 }
 
 #[test]

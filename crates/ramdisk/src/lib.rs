@@ -17,6 +17,7 @@ mod mapped;
 mod memory;
 mod quick;
 mod ram;
+mod recent;
 mod register;
 mod save;
 mod space;

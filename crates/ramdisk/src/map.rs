@@ -9,6 +9,8 @@ use std::ptr;
 
 use memmap2::{Advice, MmapOptions, MmapRaw, UncheckedAdvice};
 
+use crate::recent;
+
 /// Bytes of a cache line.
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 const LINE: usize = 64;
@@ -22,12 +24,17 @@ pub(crate) enum Bind {
     Interleave,
 }
 
-/// From this size on whole pages are streamed in: no cache of a processor core holds such a device, so the lines that
-/// a random write would first fetch are not there, and those that it would leave behind push out others.
+/// From this size on pages are streamed in that were not written lately: no cache of a processor core holds such a
+/// device, so the lines that a write would first fetch are not there, and those that it would leave push out others.
 const STREAMED: usize = 128 << 20;
 
-/// Bytes that are streamed, at a multiple of it: what is shorter is likely to be read again soon.
+/// What is streamed is so long, or a multiple, and lies at a multiple: less is likely to be read again soon.
 const PAGE: usize = 4096;
+
+#[inline]
+const fn whole_pages(off: usize, len: usize) -> bool {
+    len != 0 && (off | len).is_multiple_of(PAGE)
+}
 
 /// A mapping of a whole device.
 pub(crate) struct Mapping {
@@ -89,8 +96,14 @@ impl Mapping {
     /// Copies `from` to `off`.
     #[inline]
     pub(crate) fn copy_in(&self, off: usize, from: &[u8]) {
+        self.copy_in_as(self.is_cold(off, from.len()), off, from);
+    }
+
+    /// The same, for who has asked before whether the place is cold.
+    #[inline]
+    pub(crate) fn copy_in_as(&self, cold: bool, off: usize, from: &[u8]) {
         self.check(off, from.len());
-        if self.streams(off, from.len()) {
+        if cold && whole_pages(off, from.len()) {
             self.stream_in(off, from);
             return;
         }
@@ -101,13 +114,14 @@ impl Mapping {
         }
     }
 
-    /// Whether a copy of `len` bytes to `off` goes past the caches.
+    /// Whether a copy of `len` bytes to `off` had better go past the caches: whole pages of a large device that
+    /// this thread did not write lately. Asked once for each copy.
     #[inline]
-    const fn streams(&self, off: usize, len: usize) -> bool {
+    pub(crate) fn is_cold(&self, off: usize, len: usize) -> bool {
         cfg!(all(target_arch = "x86_64", not(miri)))
             && self.streamed
-            && len != 0
-            && (off | len).is_multiple_of(PAGE)
+            && whole_pages(off, len)
+            && !recent::written(self.raw.as_ptr().wrapping_add(off).addr() / PAGE)
     }
 
     /// Copies whole pages past the caches: the lines are not read first, only to be overwritten, and what is
@@ -152,9 +166,6 @@ impl Mapping {
     /// beside what is being written; the stores of the copy itself would ask for them one after the other.
     #[inline]
     pub(crate) fn expect_write(&self, off: usize, len: usize) {
-        if self.streams(off, len) {
-            return;
-        }
         #[cfg(all(target_arch = "x86_64", not(miri)))]
         {
             let first = self.raw.as_mut_ptr().wrapping_add(off);
@@ -255,26 +266,34 @@ mod tests {
     }
 
     #[test]
-    fn pages_of_a_large_mapping_are_streamed_and_nothing_beside_them() {
+    fn pages_are_streamed_and_nothing_beside_them() {
         let map = Mapping::anonymous(STREAMED).unwrap();
         let bytes: Vec<u8> = (0_u8..251).cycle().take(3 * PAGE).collect();
         // From an odd address too: only the target has to be aligned.
         for (off, from) in [(PAGE, 1..1 + PAGE), (STREAMED - 2 * PAGE, 0..2 * PAGE)] {
             let from = bytes.get(from).unwrap();
-            assert!(map.streams(off, from.len()) || cfg!(not(target_arch = "x86_64")));
-            map.copy_in(off, from);
+            map.copy_in_as(true, off, from);
             let mut out = vec![1; from.len() + 1];
             map.copy_out(off - 1, &mut out);
             assert_eq!(out.split_first(), Some((&0, from)));
         }
+        // What is no whole page is copied as ever.
+        map.copy_in_as(true, 3, b"cold");
+        let mut out = [0; 6];
+        map.copy_out(2, &mut out);
+        assert_eq!(&out, b"\0cold\0");
+    }
+
+    #[test]
+    fn cold_is_a_whole_page_of_a_large_mapping_not_written_lately() {
+        let map = Mapping::anonymous(STREAMED).unwrap();
+        assert_eq!(map.is_cold(PAGE, PAGE), cfg!(target_arch = "x86_64"));
+        assert!(!map.is_cold(PAGE, PAGE), "a second time");
         for (off, len) in [(0, 0), (8, PAGE), (0, PAGE - 1), (PAGE / 2, PAGE)] {
-            assert!(!map.streams(off, len), "{len} bytes at {off}");
+            assert!(!map.is_cold(off, len), "{len} bytes at {off}");
         }
-        assert!(
-            !Mapping::anonymous(STREAMED - PAGE)
-                .unwrap()
-                .streams(0, PAGE)
-        );
+        let small = Mapping::anonymous(STREAMED - PAGE).unwrap();
+        assert!(!small.is_cold(0, PAGE));
     }
 
     #[test]

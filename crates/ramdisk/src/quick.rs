@@ -60,7 +60,10 @@ impl Ram {
         let Some(map) = self.quick_map(self.quick.writes, off, len) else {
             return false;
         };
-        map.expect_write(us(off), from.len());
+        let cold = map.is_cold(us(off), from.len());
+        if !cold {
+            map.expect_write(us(off), from.len());
+        }
         let Some(_inside) = self.stripes.enter(off) else {
             return false;
         };
@@ -68,7 +71,7 @@ impl Ram {
         if !self.holds(off, len) || !self.bits.test(off / PAGE) {
             return false;
         }
-        map.copy_in(us(off), from);
+        map.copy_in_as(cold, us(off), from);
         true
     }
 

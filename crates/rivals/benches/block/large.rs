@@ -1,5 +1,5 @@
-//! A device that no core's cache holds, where the ramdisk writes whole pages past the caches: what that gains,
-//! and what it costs who reads a page right after writing it.
+//! A device that no core's cache holds, where the ramdisk writes pages past the caches unless they were written
+//! lately: what that gains, and what it costs who reads a page right after writing it.
 
 use std::hint::black_box;
 use std::sync::Arc;
@@ -15,6 +15,7 @@ const LEN: usize = 256 << 20;
 
 pub(crate) const WRITE: &str = "4 KiB random write, 256 MiB";
 pub(crate) const BACK: &str = "4 KiB write read back at once, 256 MiB";
+pub(crate) const HOT: &str = "4 KiB random write into 8 MiB of 256";
 pub(crate) const MIXED: &str = "4 KiB random write, then another read, 256 MiB";
 
 pub(crate) fn fill(bench: &mut Bench) -> Result<(), String> {
@@ -54,6 +55,15 @@ pub(crate) fn fill(bench: &mut Bench) -> Result<(), String> {
             });
         });
     }
+    let offsets = Offsets::new(8 << 20);
+    let group = bench.group(HOT, &[1, 2]);
+    group.sample(LONG);
+    let (walk, to) = (offsets.walk(), Arc::clone(&plain));
+    group.arm(PLAIN, move |thread, n| {
+        let plain = black_box(&*to);
+        walk.go(thread, n, |off, buffer| plain.write(at(off), buffer));
+    });
+    writes(group, RAM, &offsets, &ram);
     bench.bar(Bar::at_least(
         "goal: IOPS of writes to a large ram over a plain copy's",
         1.1,

@@ -120,7 +120,7 @@ pub(crate) fn fill(bench: &mut Bench) -> Result<(), String> {
     if wanted(&[READ, WRITE]) {
         bars(bench)?;
     }
-    if wanted(&[large::WRITE, large::BACK, large::MIXED]) {
+    if wanted(&[large::WRITE, large::BACK, large::MIXED, large::HOT]) {
         large::fill(bench)?;
     }
     if wanted(&[

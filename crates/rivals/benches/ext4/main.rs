@@ -47,8 +47,18 @@ const LOOKUPS: [f64; 2] = [3.0, 2.0];
 pub(crate) struct Rng(u64);
 
 impl Rng {
-    pub(crate) const fn new(thread: usize) -> Self {
-        Self(0x9e37_79b9_7f4a_7c15 ^ (thread as u64 + 1))
+    /// Goes on elsewhere each time, so that an arm that is run in short turns does not write the same few
+    /// places over and over.
+    pub(crate) fn new(thread: usize) -> Self {
+        static TURNS: AtomicU64 = AtomicU64::new(0);
+        let turn = TURNS.fetch_add(1, Ordering::Relaxed);
+        let mut rng = Self(
+            (turn << 8 | thread as u64)
+                .wrapping_add(1)
+                .wrapping_mul(0x9e37_79b9_7f4a_7c15),
+        );
+        rng.block();
+        rng
     }
 
     #[inline]

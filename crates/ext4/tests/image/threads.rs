@@ -161,7 +161,7 @@ fn sixty_four_threads() {
 #[test]
 #[ignore = "minutes; just soak ext4"]
 fn long_storms() {
-    for _ in 0..20 {
+    for _ in 0..100 {
         storm(4, 20_000);
         storm(64, 1000);
     }

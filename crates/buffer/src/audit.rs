@@ -153,7 +153,10 @@ mod tests {
         assert_eq!(given_up.audit(), Err(Broken::GivenUp { block: 7 }));
 
         let dirty = cache(16);
-        let at = dirty.slab.insert(std::sync::Arc::new(crate::Head::new(3))).unwrap();
+        let at = dirty
+            .slab
+            .insert(std::sync::Arc::new(crate::Head::new(3)))
+            .unwrap();
         let shard = dirty.index.shard(3);
         shard.insert(&mut shard.lock(), 3, at);
         dirty.slab.get(at).unwrap().state().mark_dirty();

@@ -21,7 +21,7 @@ use super::update::Msg;
 /// How long an orderly end may take after a signal; a hung-up terminal waits less, as nobody sees
 /// the end.
 const PATIENCE: Duration = Duration::from_secs(5);
-const HANGUP: Duration = Duration::from_millis(1500);
+const HANGUP: Duration = Duration::from_secs(1);
 
 /// Starts to read keys.
 ///

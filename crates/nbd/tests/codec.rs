@@ -7,9 +7,9 @@
 )]
 
 use cairn_nbd::codec::{
-    Body, ClientHandshake, ClientStep, ClientTransmission, ClientWishes, CommandFlags, Event,
-    ExportInfo, Exports, Framing, HandshakeLimits, Negotiated, Reply, Request, ServerHandshake,
-    ServerStep, ServerTransmission, Status, StatusFlags, TlsPolicy, WireError,
+    Body, ClientHandshake, ClientReady, ClientStep, ClientTransmission, ClientWishes, CommandFlags,
+    Event, ExportInfo, Exports, Framing, HandshakeLimits, Negotiated, Reply, Request,
+    ServerHandshake, ServerStep, ServerTransmission, Status, StatusFlags, TlsPolicy, WireError,
 };
 use proptest::prelude::*;
 
@@ -203,4 +203,71 @@ fn client_and_server_agree() {
         assert!(server.knows_blocks);
     }
     assert!(agree(ClientWishes::new("none")).is_none());
+}
+
+/// What a server without GO answers to each option, and what it is asked by the client.
+fn old_server(
+    wishes: ClientWishes,
+    greeting: &[u8],
+    go: u32,
+) -> (Vec<u32>, Result<ClientReady, String>) {
+    let mut client = ClientHandshake::new(wishes);
+    let (mut wire, mut out, mut asked) = (greeting.to_vec(), Vec::new(), Vec::new());
+    loop {
+        let (used, step) = match client.step(&wire, &mut out) {
+            Ok(went) => went,
+            Err(error) => return (asked, Err(error.to_string())),
+        };
+        wire.drain(..used);
+        if let ClientStep::Ready(ready) = step {
+            assert!(wire.is_empty(), "something is left");
+            return (asked, Ok(*ready));
+        }
+        // The first four bytes are the client's flags.
+        let from = if asked.is_empty() { 4 } else { 0 };
+        if out.len() < from + 16 {
+            assert_eq!(step, ClientStep::Went);
+            continue;
+        }
+        let option = u32::from_be_bytes(out[from + 8..from + 12].try_into().unwrap());
+        asked.push(option);
+        if option == 1 {
+            assert_eq!(&out[from + 16..], b"disk", "the whole option is the name");
+            wire.extend((3_u64 << 20).to_be_bytes());
+            wire.extend([0, 0b111]);
+            let padded = greeting[17] & 2 == 0;
+            wire.resize(wire.len() + if padded { 124 } else { 0 }, 0);
+        } else {
+            let kind = if option == 7 { go } else { (1 << 31) + 1 };
+            wire.extend(0x0003_e889_0455_65a9_u64.to_be_bytes());
+            wire.extend(option.to_be_bytes());
+            wire.extend(kind.to_be_bytes());
+            wire.extend([0; 4]);
+        }
+        out.clear();
+    }
+}
+
+#[test]
+fn a_server_without_go_is_asked_by_name_and_no_other() {
+    for greeting in [b"NBDMAGICIHAVEOPT\0\x01", b"NBDMAGICIHAVEOPT\0\x03"] {
+        let (asked, ready) = old_server(ClientWishes::new("disk"), greeting, (1 << 31) + 1);
+        assert_eq!(asked, [11, 8, 7, 1]);
+        let ready = ready.unwrap();
+        assert_eq!((ready.info.size, ready.info.flags.bits()), (3 << 20, 0b111));
+        assert_eq!((ready.framing, ready.allocation), (Framing::Simple, None));
+        // Every other refusal is final: policy, TLS, an unknown name, block sizes.
+        for refusal in [2, 3, 5, 6, 8] {
+            let (asked, ready) =
+                old_server(ClientWishes::new("disk"), greeting, (1 << 31) + refusal);
+            assert_eq!(asked, [11, 8, 7]);
+            assert!(ready.is_err(), "{refusal}");
+        }
+        // Nothing is asked in plain text where TLS was wanted.
+        let mut wishes = ClientWishes::new("disk");
+        wishes.tls = true;
+        let (asked, ready) = old_server(wishes, greeting, 1);
+        assert_eq!(asked, [5]);
+        assert!(ready.is_err());
+    }
 }

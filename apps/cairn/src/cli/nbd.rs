@@ -73,6 +73,9 @@ pub(crate) struct ServeArgs {
     /// Most options in one handshake
     #[arg(long, value_name = "N", default_value_t = 256, value_parser = clap::value_parser!(u32).range(8..=65536))]
     pub(crate) max_options: u32,
+    /// Longest data of one option; what is longer is skipped and refused, beyond 1 MiB the connection ends
+    #[arg(long, value_name = "SIZE", default_value = "64k", value_parser = option_len)]
+    pub(crate) max_option: u32,
     /// Most queries in one option
     #[arg(long, value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..=1024))]
     pub(crate) max_queries: u32,
@@ -103,6 +106,15 @@ pub(crate) enum Tls {
     Require,
     /// If the client asks for it.
     Offer,
+}
+
+/// Bytes of one option: room for a name and a query at least.
+fn option_len(text: &str) -> Result<u32, String> {
+    let bytes = cairn_block::spec::units::parse_size(text)?;
+    u32::try_from(bytes)
+        .ok()
+        .filter(|n| (16 << 10..=1 << 20).contains(n))
+        .ok_or_else(|| format!("{text} is not a size from 16k to 1m"))
 }
 
 /// Reads the largest payload of a request.

@@ -51,6 +51,7 @@ fn serve(args: &ServeArgs, registry: &Registry) -> anyhow::Result<u8> {
         .collect::<anyhow::Result<Vec<_>>>()?;
     let mut handshake = HandshakeLimits::default();
     (handshake.options, handshake.queries) = (args.max_options, args.max_queries);
+    handshake.option_len = args.max_option;
     let wide = |n: u32| usize::try_from(n).unwrap_or(usize::MAX);
     let mut config = ServerConfig::new()
         .handshake(handshake)

@@ -309,6 +309,37 @@ fn a_text_is_typed_into_the_footer() {
 }
 
 #[test]
+fn a_refused_stack_has_a_caret_under_its_fault() {
+    let registry = cairn_lab::Registry::default();
+    let long = format!("ram(1g{}", " ".repeat(300));
+    for size in [(160, 48), (80, 24), (30, 8)] {
+        for spec in ["stats/ram(1g", " stats/ram(1g", &format!("{long},x=")] {
+            let explained = registry.block_registry().explain(spec.trim());
+            let said = explained.unwrap_err().to_string();
+            let mut model = scene::mixed(MONO, size);
+            types(&mut model, "o");
+            control(&mut model, 'u');
+            types(&mut model, spec);
+            press(&mut model, KeyCode::Enter);
+            update(&mut model, Msg::Refused(said.clone()));
+            let text = scene::text(&scene::draw(&model));
+            let rows: Vec<_> = text.lines().collect();
+            let [.., typed, caret, words] = rows.as_slice() else {
+                panic!("{text}");
+            };
+            assert_eq!(caret.trim(), "^", "{text}");
+            let start: String = said.chars().take(12).collect();
+            assert!(words.starts_with(&start), "{text}");
+            assert!(typed.starts_with("stack: "), "{text}");
+            if spec.len() < 20 {
+                assert!(typed.contains(spec), "{text}");
+                assert_eq!(caret.find('^'), typed.find('('), "{text}");
+            }
+        }
+    }
+}
+
+#[test]
 fn workloads_are_edited_one_by_one() {
     let mut model = model();
     types(&mut model, "w");

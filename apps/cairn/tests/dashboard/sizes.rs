@@ -86,6 +86,13 @@ fn with_sheets_prompts_and_a_cursor() {
             });
             scene::draw(&model);
         }
+        let said = "`(` is never closed (column 4)\n  ram(1g\n     ^\n  write `ram(1g)`";
+        model.prompt = Some(Prompt {
+            kind: PromptKind::Stack,
+            text: "ram(1g".to_owned(),
+            error: Some(said.to_owned()),
+        });
+        scene::draw(&model);
         model.prompt = None;
     }
 }

@@ -185,7 +185,7 @@ pub(super) fn footer(model: &Model, area: Rect, buf: &mut Buffer) {
     let room = width.saturating_sub(fit(quit.width()) + 2);
     canvas.line(width.saturating_sub(fit(quit.width())), 0, &quit);
     if let Some(prompt) = &model.prompt {
-        return typing(model, prompt, canvas);
+        return typing(model, prompt, area, buf);
     }
     let failure = model
         .failure
@@ -221,16 +221,23 @@ pub(super) fn footer(model: &Model, area: Rect, buf: &mut Buffer) {
     canvas.line(0, 0, &line);
 }
 
-/// The text being typed, its end with the place of the next character in sight, or why it was refused.
-fn typing(model: &Model, prompt: &Prompt, mut canvas: Canvas<'_>) {
+/// The text being typed, its end with the place of the next character in sight.
+///
+/// Why it was refused stands below it, over a caret under the fault where that is known.
+fn typing(model: &Model, prompt: &Prompt, footer: Rect, buf: &mut Buffer) {
     let style = |role| model.theme.style(role);
+    let fault = prompt.error.as_deref().and_then(|said| fault(prompt, said));
+    let rows = 1 + u16::from(prompt.error.is_some()) + u16::from(fault.is_some());
+    let area = Rect {
+        y: footer.bottom().saturating_sub(rows),
+        height: rows,
+        ..footer
+    };
+    let mut canvas = Canvas::new(buf, area);
     let width = usize::from(canvas.width());
     let blank = " ".repeat(width);
-    canvas.text(0, 0, &blank, style(Role::Plain));
-    if let Some(error) = &prompt.error {
-        let error = error.split_whitespace().collect::<Vec<_>>().join(" ");
-        let text = model.theme.cut(&error, width);
-        return canvas.text(0, 0, &text, style(Role::Warn));
+    for row in 0..rows {
+        canvas.text(0, row, &blank, style(Role::Plain));
     }
     let name = match prompt.kind {
         PromptKind::Filter => "find: ".to_owned(),
@@ -252,14 +259,43 @@ fn typing(model: &Model, prompt: &Prompt, mut canvas: Canvas<'_>) {
         ""
     };
     let room = width.saturating_sub(usize::from(at) + hint.len() + 1);
-    // The end is what is typed at.
+    // The end is what is typed at, unless a fault before it must be seen.
     let clean = cut(&prompt.text, usize::MAX);
     let skip = clean.chars().count().saturating_sub(room);
-    let tail: String = clean.chars().skip(skip).collect();
-    canvas.text(at, 0, &tail, style(Role::Plain));
-    let end = at + fit(Line::raw(tail.as_str()).width());
+    let skip = fault.map_or(skip, |place| skip.min(place.saturating_sub(room / 2)));
+    let shown: String = clean.chars().skip(skip).take(room).collect();
+    canvas.text(at, 0, &shown, style(Role::Plain));
+    let end = at + fit(Line::raw(shown.as_str()).width());
     canvas.glyph(end, 0, ' ', style(Role::Chosen));
     canvas.right(canvas.width(), 0, hint.trim_start(), style(Role::Dim));
+    if let Some(place) = fault {
+        let before: String = shown.chars().take(place.saturating_sub(skip)).collect();
+        let under = at + fit(Line::raw(before).width());
+        canvas.glyph(under, 1, '^', style(Role::Warn));
+    }
+    if let Some(said) = &prompt.error {
+        // The picture of a spec's fault is the row above.
+        let picture = if fault.is_some() { 2 } else { 0 };
+        let (first, rest) = said.split_once('\n').unwrap_or((said, ""));
+        let rest = rest.lines().skip(picture).flat_map(str::split_whitespace);
+        let words: Vec<_> = first.split_whitespace().chain(rest).collect();
+        let words = model.theme.cut(&words.join(" "), width);
+        canvas.text(0, rows - 1, &words, style(Role::Warn));
+    }
+}
+
+/// Characters of the typed text before the fault that the spec's parser names by its column.
+fn fault(prompt: &Prompt, said: &str) -> Option<usize> {
+    if prompt.kind != PromptKind::Stack {
+        return None;
+    }
+    let (first, picture) = said.split_once('\n')?;
+    picture.lines().nth(1)?.trim_start().strip_prefix('^')?;
+    let (_, column) = first.strip_suffix(')')?.rsplit_once("(column ")?;
+    let column: usize = column.parse().ok()?;
+    // The parser saw the text without the spaces around it.
+    let spaces = prompt.text.chars().take_while(|c| c.is_whitespace());
+    Some(spaces.count() + column.checked_sub(1)?)
 }
 
 fn key_line(model: &Model, key: &str, does: &str) -> Line<'static> {

@@ -5,10 +5,13 @@ use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::{BLOCKS, Rng, SIZE, THREADS};
+use crate::{BLOCKS, Rng, THREADS};
 
 /// The flag of open(2) for direct I/O on x86-64.
 const O_DIRECT: i32 = 0o40000;
+
+/// Bytes of the image: room for the file of the published command beside the others.
+const IMAGE: u64 = 4 << 30;
 
 /// The kernel's file system; gone when dropped.
 pub(crate) struct Kernel {
@@ -47,7 +50,7 @@ impl Kernel {
             device: String::new(),
         };
         let file = fs::File::create(&kernel.image).map_err(|e| e.to_string())?;
-        file.set_len(SIZE).map_err(|e| e.to_string())?;
+        file.set_len(IMAGE).map_err(|e| e.to_string())?;
         let path = kernel.image.to_string_lossy().into_owned();
         let features = ["-b", "4096", "-O", "^has_journal", &path];
         run(
@@ -74,6 +77,11 @@ impl Kernel {
     /// The file that is overwritten.
     pub(crate) fn file(&self) -> PathBuf {
         self.mount.join("file")
+    }
+
+    /// The file of fio's jobs, which fio lays out.
+    pub(crate) fn job_file(&self) -> PathBuf {
+        self.mount.join("test1")
     }
 
     /// Creates, closes and deletes a file, `n` times.

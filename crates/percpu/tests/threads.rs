@@ -129,10 +129,11 @@ impl Drop for AddsLate {
 #[test]
 fn a_handle_keeps_its_slot_to_the_end() {
     const THREADS: u64 = 400;
-    // Whichever order the locals are destroyed in: of 1000 adds by handle all or, if it is gone, none.
-    thread::scope(|s| {
-        for i in 0..THREADS {
-            s.spawn(move || {
+    // Whichever order the locals are destroyed in: of 1000 adds by handle all or, if it is gone, none. Joined by their
+    // handles, since the end of a scope does not wait for the destructors of thread locals.
+    let threads: Vec<_> = (0..THREADS)
+        .map(|i| {
+            thread::spawn(move || {
                 if i % 2 == 0 {
                     ADDS_LATE.with(|_| ());
                     KEPT.with(|kept| *kept.borrow_mut() = Some(HANDLED.handle()));
@@ -141,9 +142,12 @@ fn a_handle_keeps_its_slot_to_the_end() {
                     ADDS_LATE.with(|_| ());
                 }
                 KEPT.with(|kept| kept.borrow().as_ref().unwrap().inc());
-            });
-        }
-    });
+            })
+        })
+        .collect();
+    for thread in threads {
+        thread.join().unwrap();
+    }
     let rest = HANDLED.sum() - THREADS * 1001;
     assert_eq!(rest % 1000, 0, "{rest}");
 }

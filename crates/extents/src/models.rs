@@ -388,7 +388,7 @@ fn loom_no_sequence_number_is_lost() {
     });
 }
 
-/// Row 26: what was read before the change is not cached after it.
+/// What was read before the change is not cached after it.
 #[test]
 fn loom_a_stale_reading_is_refused() {
     model(3, || {

@@ -107,7 +107,7 @@ fn no_reader_sees_half_a_change_of_a_tree() {
 
 /// A review of the kernel's sequence numbers: two increments without the lock lose one.
 #[test]
-fn row_35_no_sequence_number_is_lost() {
+fn no_sequence_number_is_lost() {
     within_a_minute(|| {
         let map = ExtentMap::standalone(1, Config::new());
         std::thread::scope(|s| {
@@ -129,7 +129,7 @@ fn row_35_no_sequence_number_is_lost() {
     });
 }
 
-/// What was read before a change is never cached after it: row 26 with threads.
+/// What was read before a change is never cached after it, with threads.
 #[test]
 fn no_stale_reading_is_cached() {
     within_a_minute(|| {
@@ -193,7 +193,7 @@ fn a_current_cookie_means_an_unchanged_answer() {
     });
 }
 
-/// Rows 37, 48, 49: statistics, list and map locks, removals against the shrinker.
+/// Statistics, list and map locks, removals against the shrinker.
 #[test]
 fn the_shrinker_meets_everybody_and_the_counts_are_right() {
     within_a_minute(|| {

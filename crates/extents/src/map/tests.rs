@@ -51,8 +51,8 @@ fn same(map: &ExtentMap, model: &ReferenceMap) {
     assert!((0..20_000).all(|at| map.is_pending(at) == model.is_pending(at)));
 }
 
-/// Rows 6 and 7, bda3efaf774f and others: what changes the truth takes the reserve, so it never
-/// fails for a single lack of memory; reservations are counted once (rows 5 and 51).
+/// bda3efaf774f and others: what changes the truth takes the reserve, so it never
+/// fails for a single lack of memory; reservations are counted once.
 #[test]
 fn changes_of_the_truth_survive_any_single_lack_of_memory() {
     for cluster_bits in [0, 4] {
@@ -154,7 +154,7 @@ fn without_any_memory_nothing_delayed_is_lost() {
     }
 }
 
-/// Row 6 with few delayed blocks: removals and insertions work without a single free node.
+/// The same with few delayed blocks: removals and insertions work without a single free node.
 #[test]
 fn a_removal_always_removes() {
     for insert in [false, true] {

@@ -3,10 +3,16 @@
 #![allow(clippy::unwrap_used, reason = "a test that fails may panic")]
 
 use std::cell::{Cell, RefCell};
-use std::sync::Barrier;
+use std::sync::{Barrier, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
 use cairn_percpu::{BackendKind, Batched, Counter, Handle, counter_group};
+
+/// For tests with hundreds of threads, and those that would run out of slots beside them: one at a time.
+fn crowd() -> MutexGuard<'static, ()> {
+    static CROWD: Mutex<()> = Mutex::new(());
+    CROWD.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 fn owned() -> Counter {
     Counter::builder().backend(BackendKind::Owned).build()
@@ -26,6 +32,7 @@ fn totals_outlive_their_threads() {
 
 #[test]
 fn ids_are_used_again_so_few_slots_serve_many_short_threads() {
+    let _alone = crowd();
     let counter = Counter::builder()
         .backend(BackendKind::Owned)
         .slots(256)
@@ -41,7 +48,12 @@ fn ids_are_used_again_so_few_slots_serve_many_short_threads() {
 #[test]
 fn more_threads_than_slots_share_the_overflow() {
     const THREADS: usize = 100;
-    let counter = owned();
+    let _alone = crowd();
+    // As many as a small machine has without being told.
+    let counter = Counter::builder()
+        .backend(BackendKind::Owned)
+        .max_slots(16)
+        .build();
     let batched = Batched::builder().backend(BackendKind::Owned).build();
     let all_here = Barrier::new(THREADS);
     thread::scope(|s| {
@@ -129,6 +141,7 @@ impl Drop for AddsLate {
 #[test]
 fn a_handle_keeps_its_slot_to_the_end() {
     const THREADS: u64 = 400;
+    let _alone = crowd();
     // Whichever order the locals are destroyed in: of 1000 adds by handle all or, if it is gone, none. Joined by their
     // handles, since the end of a scope does not wait for the destructors of thread locals.
     let threads: Vec<_> = (0..THREADS)

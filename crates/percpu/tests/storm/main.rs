@@ -174,7 +174,9 @@ fn slots_for_a_part_of_the_cpus_are_enough() {
     let counter = builder.max_slots(1).build();
     let seen = Storm::new(5_000_000).run(|| || counter.inc());
     assert_eq!(counter.sum(), seen.adds);
-    assert!(cpus() == 1 || counter.overflow_hits() > 0);
+    // Where the process may run on one CPU only, nothing can move.
+    let several = std::thread::available_parallelism().is_ok_and(|n| n.get() > 1);
+    assert!(!several || counter.overflow_hits() > 0);
 }
 
 /// A handler that adds where the code it interrupts adds too: the signal restarts the section.

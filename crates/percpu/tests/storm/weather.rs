@@ -22,6 +22,8 @@ const DEADLINE: Duration = Duration::from_mins(5);
 static PLAIN: AtomicPtr<Counter> = AtomicPtr::new(ptr::null_mut());
 static SAFE: AtomicPtr<Counter> = AtomicPtr::new(ptr::null_mut());
 static SIGNALS: AtomicU64 = AtomicU64::new(0);
+/// Handlers that have not ended, on any thread of the process.
+static INSIDE: AtomicU64 = AtomicU64::new(0);
 
 /// CPU ids in use here, as a bound.
 pub(crate) fn cpus() -> usize {
@@ -88,7 +90,7 @@ impl Storm {
         let timer = Timer::start(self.plain, self.safe);
         let until = Instant::now() + DEADLINE;
         thread::scope(|scope| {
-            for _ in 0..WORKERS {
+            let work = || {
                 scope.spawn(|| {
                     let mut add = make();
                     // SAFETY: no argument.
@@ -105,8 +107,9 @@ impl Storm {
                         }
                     }
                     per_worker.lock().unwrap().push(mine);
-                });
-            }
+                })
+            };
+            let workers: Vec<_> = (0..WORKERS).map(|_| work()).collect();
             ready.wait();
             let tids = tids.lock().unwrap().clone();
             while !stop.load(Ordering::Relaxed) {
@@ -117,9 +120,16 @@ impl Storm {
                 }
                 thread::sleep(Duration::from_micros(50));
             }
+            // By handle: at the end of the scope a worker may still be running, and take a signal.
+            for worker in workers {
+                worker.join().unwrap();
+            }
         });
         // Before the signals are counted: the last ones come while the timer is stopped.
         drop(timer);
+        while INSIDE.load(Ordering::SeqCst) > 0 {
+            thread::yield_now();
+        }
         let seen = Seen {
             adds: total.into_inner(),
             moves: moves.into_inner(),
@@ -147,6 +157,7 @@ struct Timer {
 }
 
 extern "C" fn on_signal(_: libc::c_int) {
+    INSIDE.fetch_add(1, Ordering::SeqCst);
     for (to, safe) in [(&PLAIN, false), (&SAFE, true)] {
         let to = to.load(Ordering::Relaxed);
         // SAFETY: null, or a counter that lives for ever.
@@ -159,6 +170,7 @@ extern "C" fn on_signal(_: libc::c_int) {
             SIGNALS.fetch_add(1, Ordering::Relaxed);
         }
     }
+    INSIDE.fetch_sub(1, Ordering::SeqCst);
 }
 
 impl Timer {

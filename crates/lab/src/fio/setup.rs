@@ -82,7 +82,8 @@ pub(crate) fn setup(
     match given {
         Some(ground) => grounds.push(ground),
         None if for_default > 0 => {
-            let ground = open(&format!("ram({for_default})"));
+            // The files fill it, so huge pages take no more memory than small ones would, and take it sooner.
+            let ground = open(&format!("ram({for_default},backing=anon,huge=thp)"));
             let bytes = by_ground.get(default).map_or(0, |n| Ground::bytes_of(n));
             grounds.push(ground.map_err(|e| no_room(&by_ground, default, bytes, e))?);
         }

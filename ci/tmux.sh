@@ -20,9 +20,9 @@ state() { tm display-message -p -t dash '#{alternate_on} #{cursor_flag}'; }
 type_keys() { tm send-keys -t dash "$@"; }
 resize() { tm resize-window -t dash -x "$1" -y "$2"; }
 
-# Waits until a condition holds; at most 30 s, or $deadline.
+# Waits until a condition holds; at most 30 s.
 until_true() { # words command...
-  local words=$1 end=$((SECONDS + ${deadline:-30}))
+  local words=$1 end=$((SECONDS + 30))
   shift
   until "$@"; do
     if ((SECONDS >= end)); then
@@ -56,7 +56,7 @@ start() {
   type_keys "clear; stty -g >'$dir/before'; \"\$CAIRN\"" Enter
   dash_on
   sees '[RUN]'
-  sees 'kIOPS'
+  sees 'IOPS'
   until_true "no process" has_child
 }
 same_modes() { [ -s "$dir/after" ] && cmp -s "$dir/before" "$dir/after"; }
@@ -88,7 +88,7 @@ resize 160 48
 sees 'Self check'
 resize 40 12
 until_true "the wide view stays" shows_not 'Self check'
-sees 'kIOPS'
+sees 'IOPS'
 resize 20 5
 sees 'need 30x8'
 resize 80 24
@@ -160,7 +160,7 @@ sees 'default'
   --stack "nbd(nbd+unix:///?socket=$dir/socket)" >"$dir/client" 2>&1 &
 client=$!
 sees 'client 1'
-sees 'kIOPS'
+sees 'IOPS'
 kill "$client"
 wait "$client" 2>/dev/null || true
 until_true "the client stays" shows_not 'client 1'
@@ -173,5 +173,5 @@ pid=$(child)
 # The session lives on in another window.
 tm new-window -d -t dash "sleep 600"
 tm kill-pane -t dash
-deadline=5 until_true "the process outlives its window" gone "$pid"
+until_true "the process outlives its window" gone "$pid"
 ok "closing the window ends the process"

@@ -195,7 +195,7 @@ fn policies_pages_help_sizes_and_quit() {
     dash.sees("Self check");
     dash.resize(40, 12);
     dash.sees_no("Self check");
-    dash.sees("kop/s creat-clo");
+    dash.sees("op/s creat-clo");
     dash.resize(20, 5);
     dash.sees("need 30x8");
     dash.resize(80, 24);
@@ -214,6 +214,25 @@ fn policies_pages_help_sizes_and_quit() {
         text.contains("q quit"),
         "the screen stays above it:\n{text}"
     );
+}
+
+#[test]
+fn a_key_and_a_new_size_at_the_same_time_are_both_seen() {
+    let mut dash = Dash::running(&["dash", "creat-clo"], &[], (80, 24));
+    for _ in 0..12 {
+        for (key, page, cols, rows) in [("4", "[4 ", 100, 30), ("1", "[1 ", 80, 24)] {
+            dash.types(key);
+            dash.resize(cols, rows);
+            dash.sees(page);
+            dash.until("frame of the new width", |dash| {
+                let text = dash.text();
+                let mut widths = text.lines().map(|line| line.chars().count());
+                widths.any(|width| width == usize::from(cols))
+            });
+        }
+    }
+    dash.types("q");
+    assert_eq!(dash.ends().0, 0);
 }
 
 #[test]
@@ -406,7 +425,7 @@ fn a_run_is_written_when_it_ends_and_opens_again() {
     command.env("TERM", "xterm-256color");
     command.cwd(folder.path());
     let mut dash = Dash::start(command, (80, 24));
-    dash.sees("kop/s");
+    dash.sees("op/s");
     dash.types("c");
     dash.sees(">A always-rmw<");
     // A sample has shown the switch when its arms are compared.

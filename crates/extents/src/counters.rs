@@ -4,9 +4,9 @@
 //! 520f897a3554; arm [`CounterMode::PerCpu`] counts in a slot of its own per CPU or thread and
 //! folds batches. The per-CPU arm exists once per backend, and one of them receives. Both switches may be
 //! thrown while others count: each counter's value is the sum of all of them, so nothing is lost. A
-//! backend that never received holds no slots and adds nothing to a bound.
+//! backend that never received adds nothing to a bound.
 
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use cairn_percpu::{BackendKind, BatchError, Effective, SharedCounter, SlotValue};
 
@@ -97,11 +97,13 @@ macro_rules! reading {
             approximate: shared,
             bound: 0,
         };
-        for percpu in &$self.percpu {
+        for (percpu, used) in $self.percpu.iter().zip(&$self.used) {
             let percpu = percpu.$name();
             reading.exact = reading.exact.wrapping_add(percpu.sum());
             reading.approximate = reading.approximate.wrapping_add(percpu.read());
-            reading.bound = reading.bound.saturating_add(percpu.bound());
+            if used.load(Ordering::Acquire) {
+                reading.bound = reading.bound.saturating_add(percpu.bound());
+            }
         }
         reading
     }};
@@ -114,6 +116,8 @@ pub struct Counters {
     /// Number of the backend that receives when the per-CPU arm does.
     backend: AtomicU32,
     percpu: [PerCpu; BACKENDS.len()],
+    /// Which of them have ever received.
+    used: [AtomicBool; BACKENDS.len()],
     hits: Shared,
     misses: Shared,
     all: Shared,
@@ -133,6 +137,7 @@ impl Counters {
                     None => builder.build(),
                 }
             }),
+            used: [true, false, false].map(AtomicBool::new),
             hits: Shared::default(),
             misses: Shared::default(),
             all: Shared::default(),
@@ -167,7 +172,13 @@ impl Counters {
     pub(crate) fn set_mode(&self, mode: CounterMode) {
         let receiver = match mode {
             CounterMode::Shared => 0,
-            CounterMode::PerCpu => self.backend.load(Ordering::Relaxed) + 1,
+            CounterMode::PerCpu => {
+                let number = self.backend.load(Ordering::Relaxed);
+                if let Some(used) = self.used.get(number as usize) {
+                    used.store(true, Ordering::Release);
+                }
+                number + 1
+            }
         };
         self.receiver.store(receiver, Ordering::Relaxed);
     }

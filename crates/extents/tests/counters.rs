@@ -94,7 +94,12 @@ fn a_backend_counts_from_its_choice_on_and_costs_nothing_before() {
         of.map(|row| row.misses).sum::<i64>()
     };
     file.lookup(0);
-    let alone = cache.counters().report().misses.bound;
+    let report = cache.counters().report();
+    let alone = report.misses.bound;
+    let slots = cache.counters().slots();
+    let first = slots.iter().filter(|r| r.backend == BackendKind::RseqCpu);
+    let most = first.count() as u64 * u64::from(report.batch - 1);
+    assert!(alone <= most, "{alone} of one backend, {most} at most");
     for (backend, n) in [(BackendKind::Owned, 3), (BackendKind::Striped, 5)] {
         cache.set_counter_backend(backend);
         assert_eq!(cache.counters().mode(), CounterMode::PerCpu);

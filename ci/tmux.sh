@@ -81,7 +81,7 @@ type_keys c
 sees '>A always-rmw<'
 type_keys p
 sees '>B per-cpu<'
-sees '3 switches'
+sees '3 marks'
 ok "both policies flip"
 
 resize 160 48

@@ -17,15 +17,20 @@ pub(crate) use nbd::{NbdAction, NbdArgs, ServeArgs, Tls};
 /// Compose a storage stack, run workloads on it, flip a policy and see what it does.
 ///
 /// Without a command the dashboard opens on the scenario `mixed`; where stdout is no terminal the
-/// same scenario runs for 5 s and a text summary is printed.
+/// same scenario runs for 5 s and a text summary is printed. Colours, characters, mouse, frames a second and
+/// that scenario can be set in a configuration file; `cairn config print` shows it in full.
 #[derive(Debug, Parser)]
 #[command(
     name = "cairn",
     version,
     max_term_width = 100,
+    args_conflicts_with_subcommands = true,
     disable_help_subcommand = true
 )]
 pub(crate) struct Cli {
+    /// Configuration to read instead of `$XDG_CONFIG_HOME/cairn/config.toml`; `cairn dash` has it too
+    #[arg(long, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
     /// What to do.
     #[command(subcommand)]
     pub(crate) command: Option<Command>,
@@ -475,6 +480,43 @@ mod tests {
     #[test]
     fn the_definition_is_consistent() {
         Cli::command().debug_assert();
+    }
+
+    /// Every option of every command is named in the README.
+    #[test]
+    fn the_readme_names_every_option() {
+        fn missing(command: &clap::Command, to: &mut Vec<String>) {
+            let readme = include_str!("../README.md");
+            let longs = command.get_arguments().filter_map(clap::Arg::get_long);
+            let named = |long: &&str| {
+                let option = format!("--{long}");
+                let mut found = readme.match_indices(&option);
+                let ends = |at: usize| {
+                    let rest = readme.get(at + option.len()..).unwrap_or("");
+                    !rest.starts_with(|c: char| c == '-' || c.is_alphanumeric())
+                };
+                ["help", "version"].contains(long) || found.any(|(at, _)| ends(at))
+            };
+            let unnamed = longs.filter(|long| !named(long));
+            to.extend(unnamed.map(|long| format!("{} --{long}", command.get_name())));
+            for command in command.get_subcommands() {
+                missing(command, to);
+            }
+        }
+        let mut all = Vec::new();
+        missing(&Cli::command(), &mut all);
+        assert_eq!(all, Vec::<String>::new());
+    }
+
+    #[test]
+    fn a_configuration_can_be_named_without_a_command() {
+        let cli = Cli::try_parse_from(["cairn", "--config", "mine.toml"]).unwrap();
+        assert_eq!(
+            cli.config.as_deref(),
+            Some(std::path::Path::new("mine.toml"))
+        );
+        assert!(cli.command.is_none());
+        assert!(Cli::try_parse_from(["cairn", "--config", "mine.toml", "ab", "batch"]).is_err());
     }
 
     #[test]

@@ -21,7 +21,13 @@ use crate::cli::{Cli, Command, DashArgs};
 /// Runs a command and returns the exit code.
 pub(crate) fn run(cli: Cli, registry: &Registry) -> anyhow::Result<u8> {
     match cli.command {
-        None => dash::run(&DashArgs::default(), registry),
+        None => {
+            let args = DashArgs {
+                config: cli.config,
+                ..DashArgs::default()
+            };
+            dash::run(&args, registry)
+        }
         Some(Command::Dash(args)) => dash::run(&args, registry),
         Some(Command::Fio(args)) => fio::run(args, registry),
         Some(Command::Aim7(args)) => aim7::run(args, registry),

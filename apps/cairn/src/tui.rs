@@ -27,6 +27,7 @@ pub mod update;
 pub mod view;
 pub mod widget;
 
+pub use change::refusal;
 pub use runtime::{Live, live, replay, run, run_with};
 pub use theme::ColorDepth;
 

@@ -276,7 +276,7 @@ fn subject(policy: &str, scenario: &Scenario, registry: &Registry) -> Result<Com
     };
     let built = load::build(scenario, registry, &options).map_err(|e| AbError::Lab(Box::new(e)))?;
     let workloads = &built.shared.workloads;
-    let subject = Subject::new(policy, workloads);
+    let subject = Subject::new(policy, workloads, None);
     let found = subject.workload.and_then(|i| Some((i, workloads.get(i)?)));
     let Some((index, workload)) = found else {
         let reason = subject

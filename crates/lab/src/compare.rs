@@ -212,15 +212,21 @@ pub(crate) struct Subject {
 }
 
 impl Subject {
-    /// The first workload that uses what a policy acts on.
-    pub(crate) fn new(policy: &str, workloads: &[Workload]) -> Self {
+    /// The workload that was chosen, should there be such a one, else the first that uses what a policy acts on.
+    pub(crate) fn new(policy: &str, workloads: &[Workload], chosen: Option<usize>) -> Self {
         let mechanism = policy::Mechanism::of_policy(policy);
-        let found = workloads.iter().position(|w| w.uses.contains(&mechanism));
+        let chosen = chosen.filter(|index| *index < workloads.len());
+        let uses = |w: &Workload| w.uses.contains(&mechanism);
+        let found = chosen.or_else(|| workloads.iter().position(uses));
         let workload = found.and_then(|index| workloads.get(index));
         Self {
             workload: found,
             metric: match workload {
-                Some(w) => Arc::from(format!("throughput of {}", w.name)),
+                Some(w) if uses(w) => Arc::from(format!("throughput of {}", w.name)),
+                Some(w) => Arc::from(format!(
+                    "throughput of {}, which has no {mechanism}",
+                    w.name
+                )),
                 None => Arc::from("throughput"),
             },
             reason: workload.is_none().then(|| {
@@ -524,7 +530,11 @@ mod tests {
     }
 
     fn subject() -> Subject {
-        Subject::new("flag-set", &[workload("w", &[Mechanism::BufferHeads])])
+        Subject::new(
+            "flag-set",
+            &[workload("w", &[Mechanism::BufferHeads])],
+            None,
+        )
     }
 
     #[test]
@@ -604,12 +614,22 @@ mod tests {
             ("batch", 0),
             ("faults", 0),
         ] {
-            let subject = Subject::new(policy, &both);
+            let subject = Subject::new(policy, &both, None);
             assert_eq!(subject.workload, Some(index), "{policy}");
             assert!(subject.metric.ends_with(&*both[index].name));
             assert_eq!(subject.reason, None);
         }
-        let subject = Subject::new("flag-set", &both[..1]);
+        // Somebody's choice goes first, and says what it cannot show; one that there is none of counts for nothing.
+        let chosen = |index| Subject::new("flag-set", &both, Some(index));
+        assert_eq!(chosen(1).workload, Some(1));
+        assert_eq!(&*chosen(1).metric, "throughput of creat-clo");
+        assert_eq!(chosen(0).workload, Some(0));
+        assert_eq!(
+            &*chosen(0).metric,
+            "throughput of randwrite, which has no buffer heads"
+        );
+        assert_eq!(chosen(2).workload, Some(1));
+        let subject = Subject::new("flag-set", &both[..1], None);
         assert_eq!(subject.workload, None);
         assert_eq!(
             subject.reason.as_deref(),

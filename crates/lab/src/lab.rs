@@ -273,7 +273,9 @@ impl Lab {
         if plan.pairs < 2 || plan.slice.is_zero() {
             return refuse("a comparison needs at least two pairs of slices that last".to_owned());
         }
-        if let Some(reason) = Subject::new(&name, &self.shared.workloads).reason {
+        if let Some(reason) =
+            Subject::new(&name, &self.shared.workloads, self.shared.compared()).reason
+        {
             return refuse(reason.to_string());
         }
         // The sampler ends only after the lab.
@@ -290,6 +292,16 @@ impl Lab {
     /// is scanned, and those that were not looked up since the scan before are reclaimed.
     pub fn shrink(&self) -> Shrink {
         self.shared.shrinker.shrink()
+    }
+
+    /// Compares arms by the throughput of this workload, by its number, from the next sample on; with `None`, and
+    /// with a number that there is none of, by the first one that has what the policy acts on. An interleaved
+    /// comparison under way begins again.
+    pub fn compare_by(&self, workload: Option<usize>) {
+        let number = workload.map_or(0, |index| index.saturating_add(1));
+        self.shared.compared.store(number, Ordering::Relaxed);
+        // The sampler ends only after the lab.
+        let _ = self.commands.send(Command::CompareBy);
     }
 
     /// Has samples show `blocks` of the shown file from block `from` on, in up to 512 cells; with 0 blocks the

@@ -31,6 +31,8 @@ pub(crate) enum Command {
     Reset,
     /// Begin an interleaved comparison, or end the one under way.
     Auto(Option<AutoPlan>),
+    /// Arms are compared by another workload from now on.
+    CompareBy,
     /// Tell what the run came to so far, and go on.
     Look(Sender<Last>),
     /// Take a last look and end.
@@ -90,6 +92,14 @@ pub(crate) struct Sampler {
     was_running: bool,
 }
 
+/// What each policy's arms are compared by.
+fn subjects(policies: &Policies, shared: &Shared) -> Vec<Subject> {
+    let list = policies.list().iter();
+    let chosen = shared.compared();
+    list.map(|p| Subject::new(&p.name, &shared.workloads, chosen))
+        .collect()
+}
+
 impl Sampler {
     pub(crate) fn new(
         shared: Arc<Shared>,
@@ -111,11 +121,7 @@ impl Sampler {
                 shown: None,
             })
             .collect();
-        let subjects = policies
-            .list()
-            .iter()
-            .map(|p| Subject::new(&p.name, &shared.workloads))
-            .collect();
+        let subjects = subjects(&policies, &shared);
         let warm_at = Some(shared.warmup).filter(|w| !w.is_zero());
         let now = Instant::now();
         Self {
@@ -198,6 +204,7 @@ impl Sampler {
             match commands.recv_timeout(left) {
                 Ok(Command::Reset) => self.reset(),
                 Ok(Command::Auto(plan)) => self.compare(plan),
+                Ok(Command::CompareBy) => self.compare_by(),
                 Ok(Command::Look(reply)) => self.tell(&reply),
                 Ok(Command::Finish(reply)) => return Wake::Finish(reply),
                 Err(RecvTimeoutError::Timeout) => return Wake::Due,
@@ -241,6 +248,17 @@ impl Sampler {
             // them was checked.
             let _ = self.policies.set(plan.policy, second);
             let _ = self.policies.set(plan.policy, first);
+        }
+    }
+
+    /// Compares by the workload that is chosen now. Slices hold all workloads; an interleaved comparison looked
+    /// at one only and begins again, or, if it is done, is forgotten.
+    fn compare_by(&mut self) {
+        self.subjects = subjects(&self.policies, &self.shared);
+        if let Some(auto) = &self.auto {
+            let plan = auto.plan();
+            let running = auto.running();
+            self.compare(running.then_some(plan));
         }
     }
 

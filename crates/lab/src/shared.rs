@@ -29,6 +29,9 @@ pub(crate) struct Shared {
     pub(crate) files: Vec<(String, Arc<AnyFile>)>,
     /// The file whose extents are shown.
     pub(crate) shown_file: AtomicUsize,
+    /// One more than the number of the workload that arms are compared by; 0: the first one that the policy
+    /// acts on.
+    pub(crate) compared: AtomicUsize,
     /// Its blocks that are looked at: the first in the upper half, how many in the lower; 0: all.
     pub(crate) window: AtomicU64,
     pub(crate) epoch: Arc<Epoch>,
@@ -223,6 +226,11 @@ impl Live {
 }
 
 impl Shared {
+    /// The workload that somebody chose to compare arms by.
+    pub(crate) fn compared(&self) -> Option<usize> {
+        self.compared.load(Ordering::Relaxed).checked_sub(1)
+    }
+
     pub(crate) fn new(
         stack: Stack,
         cache: ExtentCache,
@@ -245,6 +253,7 @@ impl Shared {
             audited,
             files,
             shown_file: AtomicUsize::new(0),
+            compared: AtomicUsize::new(0),
             window: AtomicU64::new(0),
             epoch: Arc::new(Epoch::keeping_counts()),
             warmup: workloads.iter().map(|w| w.warmup).max().unwrap_or_default(),

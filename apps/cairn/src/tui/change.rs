@@ -1,6 +1,9 @@
 //! Changes of a scenario while its dashboard is open: each is checked before anything is stopped for it.
 
+use cairn_block::BuildError;
 use cairn_lab::{FioSource, Lab, Registry, Scenario, WorkloadKind};
+
+use super::update::Refusal;
 
 /// Most tasks of a creat-clo workload, as scenarios have it.
 const MOST_TASKS: usize = 65_536;
@@ -39,11 +42,27 @@ pub(super) fn stack(
     scenario: &mut Scenario,
     spec: &str,
     registry: &Registry,
-) -> Result<String, String> {
+) -> Result<String, Refusal> {
     let explained = registry.block_registry().explain(spec);
-    explained.map_err(|error| error.to_string())?;
+    explained.map_err(|error| refusal(&error))?;
     spec.clone_into(&mut scenario.stack);
     Ok(format!("stack {spec}"))
+}
+
+/// What is wrong with a stack, and where; the picture of the place is left to who shows the text that was typed.
+pub fn refusal(error: &BuildError) -> Refusal {
+    let BuildError::Spec(fault) = error else {
+        return error.to_string().into();
+    };
+    let column = fault.column().map(|c| format!(" (column {c})"));
+    let mut text = format!("{}{}", fault.message(), column.unwrap_or_default());
+    if let Some(hint) = fault.hint() {
+        text = format!("{text}; {hint}");
+    }
+    Refusal {
+        text,
+        place: fault.column().and_then(|column| column.checked_sub(1)),
+    }
 }
 
 /// Gives a workload other options.
@@ -54,9 +73,9 @@ pub(super) fn workload(
     scenario: &mut Scenario,
     index: usize,
     text: &str,
-) -> Result<String, String> {
+) -> Result<String, Refusal> {
     let Some(workload) = scenario.workloads.get_mut(index) else {
-        return Err(format!("no workload number {index}"));
+        return Err(format!("no workload number {index}").into());
     };
     match &mut workload.kind {
         WorkloadKind::Fio(source) => {
@@ -66,7 +85,8 @@ pub(super) fn workload(
                 return Err(format!(
                     "its jobs stand in {}; options that begin with -- take their place",
                     path.display()
-                ));
+                )
+                .into());
             }
             let name = format!("--name={}", workload.name);
             let words = std::iter::once(name).chain(text.split_whitespace().map(str::to_owned));
@@ -81,7 +101,7 @@ pub(super) fn workload(
             *tasks = wanted
                 .ok_or_else(|| format!("`{text}`: write tasks=N with N from 1 to {MOST_TASKS}"))?;
         }
-        _ => return Err(format!("{} has no options to edit", workload.name)),
+        _ => return Err(format!("{} has no options to edit", workload.name).into()),
     }
     Ok(format!("{} {text}", workload.name))
 }
@@ -99,11 +119,14 @@ mod tests {
         let registry = Registry::default();
         let mut scenario = mixed();
         let said = stack(&mut scenario, "stats/ram(1g", &registry).unwrap_err();
-        assert!(said.contains("never closed"), "{said}");
-        let said = workload(&mut scenario, 0, "--rw=randwrite --iodeth=4").unwrap_err();
+        assert_eq!(said.place, Some(9));
+        assert!(said.text.contains("never closed"), "{said:?}");
+        let said = workload(&mut scenario, 0, "--rw=randwrite --iodeth=4")
+            .unwrap_err()
+            .text;
         assert!(said.contains("iodepth"), "{said}");
         for tasks in ["tasks=0", "tasks=99999", "many", ""] {
-            let said = workload(&mut scenario, 1, tasks).unwrap_err();
+            let said = workload(&mut scenario, 1, tasks).unwrap_err().text;
             assert!(said.contains("tasks=N"), "{said}");
         }
         assert!(workload(&mut scenario, 2, "tasks=1").is_err());

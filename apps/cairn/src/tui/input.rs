@@ -66,7 +66,7 @@ pub(super) fn samples(
                 // Whoever watched and panicked is not asked again; the view goes on.
                 let word = watch.lock().ok().and_then(|mut watch| watch(&sample));
                 if let Some(text) = word
-                    && messages.send(Msg::Refused(text)).is_err()
+                    && messages.send(Msg::Refused(text.into())).is_err()
                 {
                     return;
                 }

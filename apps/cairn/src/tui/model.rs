@@ -9,6 +9,7 @@ use super::history::History;
 use super::log::{Kind, Log};
 use super::meter::Meter;
 use super::theme::Theme;
+use super::update::Refusal;
 
 /// The pages, in the order of their keys 1 to 7.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -213,7 +214,7 @@ pub struct Prompt {
     /// The text so far.
     pub text: String,
     /// Why it was refused.
-    pub error: Option<String>,
+    pub error: Option<Refusal>,
 }
 
 /// How long a note stays.
@@ -264,6 +265,10 @@ pub struct Model {
     pub map_zoom: u32,
     /// Help is shown, from this line on.
     pub help: Option<usize>,
+    /// The workload that somebody chose to compare arms by; `None`: the first that the policy acts on.
+    pub compared: Option<usize>,
+    /// The chosen layer of the stack, from the client on.
+    pub layer: usize,
     /// First line shown of a list that is longer than its panel; counted from the end for events.
     pub offset: usize,
     /// The chart shows bytes instead of operations.
@@ -345,6 +350,8 @@ impl Model {
             cursor: None,
             map_zoom: 0,
             help: None,
+            compared: None,
+            layer: 0,
             offset: 0,
             bytes: false,
             heat: false,

@@ -21,7 +21,7 @@ pub(crate) mod flags;
 mod latency;
 pub(crate) mod policies;
 mod self_check;
-mod stack;
+pub(crate) mod stack;
 pub(crate) mod throughput;
 mod workload;
 

@@ -18,7 +18,7 @@ use super::model::{Model, Redraw, Saved, Setup};
 use super::panel::{Ctx, ab};
 use super::recorder::Recorder;
 use super::theme::{ColorDepth, Theme};
-use super::update::{Cmd, Msg, Seek, recorded, update};
+use super::update::{Cmd, Msg, Refusal, Seek, recorded, update};
 use super::{Around, Options, Outcome, Recording, Watch, change, input, svg, view};
 
 mod pulse;
@@ -450,7 +450,7 @@ impl Dash<'_> {
             Cmd::Compare(path) => {
                 let msg = match saved(&path) {
                     Ok(saved) => Msg::Saved(Box::new(saved)),
-                    Err(text) => Msg::Refused(text),
+                    Err(text) => Msg::Refused(text.into()),
                 };
                 self.take(msg);
             }
@@ -477,7 +477,7 @@ impl Dash<'_> {
         let log = &self.model.live.log;
         let msg = match with_screen(&self.model, |screen| recorder.export(lab, log, screen)) {
             Ok(folder) => Msg::Exported(folder),
-            Err(error) => Msg::Refused(format!("the run cannot be written: {error}")),
+            Err(error) => refused(format!("the run cannot be written: {error}")),
         };
         self.take(msg);
     }
@@ -494,23 +494,26 @@ impl Dash<'_> {
             (Ok(_), Some(folder)) => self.take(Msg::Exported(folder)),
             (Ok(_), None) => {}
             (Err(error), _) => {
-                self.take(Msg::Refused(format!("the run was not written: {error}")));
+                self.take(refused(format!("the run was not written: {error}")));
             }
         }
     }
 
     /// Runs a changed scenario in place of the one that runs. The change is checked before anything stops;
     /// should the changed one not start all the same, the old one starts again.
-    fn rebuild(&mut self, change: impl FnOnce(&mut Scenario, &Registry) -> Result<String, String>) {
+    fn rebuild(
+        &mut self,
+        change: impl FnOnce(&mut Scenario, &Registry) -> Result<String, Refusal>,
+    ) {
         let (Some(registry), Some(lab)) = (self.registry, &self.lab) else {
             let text = "nothing can be composed here: the program gave the dashboard no registry";
-            return self.take(Msg::Refused(text.to_owned()));
+            return self.take(refused(text.to_owned()));
         };
         let old = change::as_it_stands(lab);
         let mut new = old.clone();
         let what = match change(&mut new, registry) {
             Ok(what) => what,
-            Err(text) => return self.take(Msg::Refused(text)),
+            Err(refusal) => return self.take(Msg::Refused(refusal)),
         };
         // Both at once may not fit into memory.
         self.end_lab();
@@ -543,12 +546,10 @@ impl Dash<'_> {
         self.lab = Some(lab);
         self.take(msg);
         if let Some(Err(error)) = recorded {
-            self.take(Msg::Refused(format!(
-                "this run will not be written: {error}"
-            )));
+            self.take(refused(format!("this run will not be written: {error}")));
         }
         if let Some(error) = refusal {
-            self.take(Msg::Refused(format!("not started: {error}")));
+            self.take(refused(format!("not started: {error}")));
         }
     }
 
@@ -557,7 +558,7 @@ impl Dash<'_> {
     fn suspend(&mut self) {
         if leads_session() {
             let text = "no shell to suspend to: the dashboard is the terminal's first program";
-            return self.take(Msg::Refused(text.to_owned()));
+            return self.take(refused(text.to_owned()));
         }
         match self.pause {
             Pause::None
@@ -578,10 +579,14 @@ impl Dash<'_> {
         self.guard.leave();
         self.away = true;
         if let Err(error) = signal_hook::low_level::emulate_default_handler(SIGTSTP) {
-            self.take(Msg::Refused(format!("cannot suspend: {error}")));
+            self.take(refused(format!("cannot suspend: {error}")));
             self.execute(Cmd::Reenter);
         }
     }
+}
+
+fn refused(text: String) -> Msg {
+    Msg::Refused(text.into())
 }
 
 /// Asks the lab for what a command wants; what there is to say about it.
@@ -592,7 +597,7 @@ fn ask(lab: &Lab, cmd: &Cmd) -> Option<Msg> {
         Cmd::Start => {
             if let Err(error) = lab.start_workload() {
                 let text = format!("cannot start the workload: {error}");
-                return Some(Msg::Refused(text));
+                return Some(refused(text));
             }
         }
         Cmd::Reset => lab.reset(),
@@ -601,10 +606,11 @@ fn ask(lab: &Lab, cmd: &Cmd) -> Option<Msg> {
         Cmd::Shrink => return Some(Msg::Shrunk(lab.shrink())),
         Cmd::Auto(plan) => {
             if let Err(error) = lab.start_auto(*plan) {
-                return Some(Msg::Refused(format!("no auto A/B: {error}")));
+                return Some(refused(format!("no auto A/B: {error}")));
             }
         }
         Cmd::StopAuto => lab.stop_auto(),
+        Cmd::CompareBy(workload) => lab.compare_by(*workload),
         _ => {}
     }
     None
@@ -632,7 +638,7 @@ fn toggle(lab: &Lab, policy: usize) -> Option<Msg> {
     let arm = (policies.arm(policy) + 1).checked_rem(arms)?;
     Some(match policies.set(policy, arm) {
         Ok(()) => Msg::Armed { policy, arm },
-        Err(error) => Msg::Refused(error.to_string()),
+        Err(error) => refused(error.to_string()),
     })
 }
 

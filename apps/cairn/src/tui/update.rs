@@ -53,7 +53,7 @@ pub enum Msg {
     /// The run as far as it is was written to this directory.
     Exported(String),
     /// A command could not be done.
-    Refused(String),
+    Refused(Refusal),
     /// Another stack, or a workload with other options, runs now.
     Rebuilt {
         /// What changed, in words.
@@ -67,6 +67,21 @@ pub enum Msg {
     Stalled(Duration),
     /// The input of the terminal is gone.
     InputGone,
+}
+
+/// Why a command could not be done.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Refusal {
+    /// The reason, in words.
+    pub text: String,
+    /// Characters of what was typed before the mistake, where that is known.
+    pub place: Option<usize>,
+}
+
+impl From<String> for Refusal {
+    fn from(text: String) -> Self {
+        Self { text, place: None }
+    }
 }
 
 /// Where to go in a recorded run.
@@ -101,6 +116,8 @@ pub enum Cmd {
     ShowBlocks(u32, u32),
     /// Show another file, by its number.
     ShowFile(usize),
+    /// Compare arms by this workload; `None`: by the first that the policy acts on.
+    CompareBy(Option<usize>),
     /// Begin the interleaved comparison.
     Auto(AutoPlan),
     /// End it.
@@ -164,7 +181,13 @@ pub fn update(model: &mut Model, msg: Msg) -> Vec<Cmd> {
             (model.setup.stack, model.setup.workloads) = (stack, workloads);
             (model.only, model.end) = (None, None);
             (model.cursor, model.map_zoom) = (None, 0);
-            event(model, Kind::Info, &format!("a new run begins: {what}"));
+            (model.layer, model.compared) = (0, None);
+            // Marked in the chart where the new run begins.
+            model.pending.clear();
+            model.marks += 1;
+            model.mark = Some(model.marks);
+            let (at, text) = (model.live.elapsed(), format!("a new run begins: {what}"));
+            model.live.log.push(at, Kind::Info, model.mark, &text);
             model.say(format!("a new run begins: {what}"));
             model.want(Redraw::Soon);
             Vec::new()
@@ -195,12 +218,18 @@ pub fn update(model: &mut Model, msg: Msg) -> Vec<Cmd> {
             model.want(Redraw::Soon);
             Vec::new()
         }
-        Msg::Refused(text) => {
+        Msg::Refused(refusal) => {
+            event(model, Kind::Warn, &refusal.text);
+            model.say(refusal.text.clone());
             if let Some(prompt) = &mut model.prompt {
-                prompt.error = Some(text.clone());
+                // The spaces around the text were not sent along.
+                let spaces = prompt.text.chars().take_while(|c| c.is_whitespace());
+                let spaces = spaces.count();
+                prompt.error = Some(Refusal {
+                    place: refusal.place.map(|place| place + spaces),
+                    ..refusal
+                });
             }
-            event(model, Kind::Warn, &text);
-            model.say(text);
             model.want(Redraw::Soon);
             Vec::new()
         }

@@ -122,6 +122,22 @@ pub(crate) fn list_len(model: &Model, panel: Panel) -> usize {
     }
 }
 
+/// Lines of the A/B page that a screen of this size cannot show.
+pub(crate) fn ab_overflow(model: &Model) -> usize {
+    let layout = layout(model);
+    let full = full_panel(model) == Some(Panel::Ab);
+    let area = layout.into_iter().find(|(p, _)| full && *p == Panel::Ab);
+    area.map_or(0, |(_, area)| {
+        panel::ab::overflow(
+            &Ctx {
+                full,
+                ..Ctx::new(model)
+            },
+            area,
+        )
+    })
+}
+
 /// Lines of help that a screen of this size cannot show.
 pub(crate) fn help_overflow(theme: Theme, size: (u16, u16)) -> usize {
     help::overflow(theme, size)

@@ -93,6 +93,113 @@ fn pages_focus_zoom_and_back() {
 }
 
 #[test]
+fn a_chosen_layer_of_the_stack_opens_its_page() {
+    let pages = [
+        Some(Page::Latency),
+        Some(Page::Latency),
+        Some(Page::Extents),
+        Some(Page::Flags),
+        None,
+        None,
+    ];
+    for size in [(160, 48), (80, 24)] {
+        for (steps, page) in pages.into_iter().enumerate() {
+            let mut model = scene::mixed(MONO, size);
+            model.focus = Panel::Stack;
+            for _ in 0..steps {
+                press(&mut model, KeyCode::Down);
+            }
+            let text = scene::text(&scene::draw(&model));
+            let names = [
+                "randwrite",
+                "creat-clo",
+                "extent cache",
+                "buffer cache",
+                "stats",
+                "ram",
+            ];
+            assert!(text.contains(&format!(">{}", names[steps])), "{text}");
+            press(&mut model, KeyCode::Enter);
+            match page {
+                Some(page) => assert_eq!((model.page, model.zoomed), (page, false)),
+                None => {
+                    assert!(
+                        model.zoomed,
+                        "a layer without a page is shown by the stack's own"
+                    );
+                    let text = scene::text(&scene::draw(&model));
+                    assert!(
+                        text.contains(&format!("layer {} of 6", steps + 1)),
+                        "{text}"
+                    );
+                    assert!(text.contains("in the last sample"), "{text}");
+                }
+            }
+            press(&mut model, KeyCode::Esc);
+            assert_eq!(
+                (model.page, model.zoomed, model.layer),
+                (Page::Overview, false, steps)
+            );
+        }
+    }
+    let mut model = model();
+    model.focus = Panel::Stack;
+    for _ in 0..9 {
+        press(&mut model, KeyCode::Down);
+    }
+    assert_eq!(model.layer, 5, "no further than the media");
+    for _ in 0..9 {
+        press(&mut model, KeyCode::Up);
+    }
+    assert_eq!(model.layer, 0);
+}
+
+#[test]
+fn the_workload_that_arms_are_compared_by_can_be_chosen() {
+    let mut model = model();
+    assert_eq!(types(&mut model, "W"), [Cmd::CompareBy(Some(0))]);
+    assert_eq!(types(&mut model, "W"), [Cmd::CompareBy(Some(1))]);
+    let text = scene::text(&scene::draw(&model));
+    assert!(text.contains("A/B compares by creat-clo"), "{text}");
+    assert_eq!(types(&mut model, "W"), [Cmd::CompareBy(None)]);
+    types(&mut model, "6");
+    press(&mut model, KeyCode::Left);
+    let keys = valid(&model);
+    assert!(keys.iter().any(|(key, _)| key == "W"), "{keys:?}");
+    let mut sample = cairn_lab::Sample::clone(model.live.latest.as_ref().unwrap());
+    sample.seq += 1;
+    sample.workloads.truncate(1);
+    update(&mut model, Msg::Sample(sample.into()));
+    assert!(
+        types(&mut model, "W").is_empty(),
+        "there is nothing to choose"
+    );
+}
+
+#[test]
+fn a_page_of_the_comparison_that_is_too_long_scrolls_to_its_end() {
+    for scene in [scene::mixed, scene::auto] {
+        let mut model = scene(MONO, (80, 24));
+        types(&mut model, "6");
+        let text = scene::text(&scene::draw(&model));
+        assert!(
+            text.contains("B vs A") && text.contains("more rows: Up Down"),
+            "{text}"
+        );
+        for _ in 0..8 {
+            press(&mut model, KeyCode::PageDown);
+        }
+        let text = scene::text(&scene::draw(&model));
+        assert!(text.contains("this view out."), "{text}");
+        assert!(text.contains("0 more rows"), "{text}");
+        for _ in 0..8 {
+            press(&mut model, KeyCode::PageUp);
+        }
+        assert!(scene::text(&scene::draw(&model)).contains("B vs A"));
+    }
+}
+
+#[test]
 fn freezing_holds_the_data() {
     let mut model = model();
     types(&mut model, " ");
@@ -299,7 +406,7 @@ fn a_text_is_typed_into_the_footer() {
     let cmds = press(&mut model, KeyCode::Enter);
     assert_eq!(cmds, [Cmd::SetStack("stats/z".to_owned())]);
     // A refusal is shown with what was typed still there.
-    update(&mut model, Msg::Refused("no layer `z`".to_owned()));
+    update(&mut model, Msg::Refused("no layer `z`".to_owned().into()));
     assert!(scene::text(&scene::draw(&model)).contains("no layer `z`"));
     types(&mut model, "!");
     assert!(scene::text(&scene::draw(&model)).contains("stack: stats/z!"));
@@ -315,20 +422,20 @@ fn a_refused_stack_has_a_caret_under_its_fault() {
     for size in [(160, 48), (80, 24), (30, 8)] {
         for spec in ["stats/ram(1g", " stats/ram(1g", &format!("{long},x=")] {
             let explained = registry.block_registry().explain(spec.trim());
-            let said = explained.unwrap_err().to_string();
+            let refusal = cairn_tui::tui::refusal(&explained.unwrap_err());
             let mut model = scene::mixed(MONO, size);
             types(&mut model, "o");
             control(&mut model, 'u');
             types(&mut model, spec);
             press(&mut model, KeyCode::Enter);
-            update(&mut model, Msg::Refused(said.clone()));
+            update(&mut model, Msg::Refused(refusal.clone()));
             let text = scene::text(&scene::draw(&model));
             let rows: Vec<_> = text.lines().collect();
             let [.., typed, caret, words] = rows.as_slice() else {
                 panic!("{text}");
             };
             assert_eq!(caret.trim(), "^", "{text}");
-            let start: String = said.chars().take(12).collect();
+            let start: String = refusal.text.chars().take(12).collect();
             assert!(words.starts_with(&start), "{text}");
             assert!(typed.starts_with("stack: "), "{text}");
             if spec.len() < 20 {
@@ -362,6 +469,35 @@ fn workloads_are_edited_one_by_one() {
     assert!(model.prompt.is_none());
     let event = model.live.log.iter().next_back().unwrap();
     assert_eq!(&*event.text, "a new run begins: creat-clo tasks=7");
+    assert_eq!((event.mark, model.marks), (Some(3), 3));
+    // The first sample of the new run has the mark in the chart.
+    let mut sample = cairn_lab::Sample::clone(model.live.latest.as_ref().unwrap());
+    (sample.seq, sample.elapsed) = (0, std::time::Duration::from_millis(100));
+    update(&mut model, Msg::Sample(sample.into()));
+    let text = scene::text(&scene::draw(&model));
+    let ribbon = text.lines().find(|line| line.contains("arm ")).unwrap();
+    assert!(ribbon.contains('3'), "{text}");
+}
+
+#[test]
+fn what_can_be_edited_stands_in_brackets() {
+    let model = model();
+    let text = scene::text(&scene::draw(&model));
+    assert!(
+        text.contains("rw [randwrite]  bs [4k]  size [128m]"),
+        "{text}"
+    );
+    assert!(text.contains("tasks [2]"), "{text}");
+    let mut model = model.clone();
+    (model.focus, model.zoomed, model.size) = (Panel::Workload, true, (80, 24));
+    let text = scene::text(&scene::draw(&model));
+    assert!(
+        text.contains("bs [4k]") && text.contains("fio randwrite 4 KiB"),
+        "{text}"
+    );
+    model.setup.workloads.clear();
+    let text = scene::text(&scene::draw(&model));
+    assert!(!text.contains("bs [4k]"), "nothing can be edited:\n{text}");
 }
 
 #[test]

@@ -90,7 +90,7 @@ fn with_sheets_prompts_and_a_cursor() {
         model.prompt = Some(Prompt {
             kind: PromptKind::Stack,
             text: "ram(1g".to_owned(),
-            error: Some(said.to_owned()),
+            error: Some(said.to_owned().into()),
         });
         scene::draw(&model);
         model.prompt = None;

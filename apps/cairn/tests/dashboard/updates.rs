@@ -171,6 +171,16 @@ fn a_comparison_without_a_figure_says_why() {
 }
 
 #[test]
+fn an_interleaved_comparison_says_what_it_can_tell_apart_on_the_overview() {
+    for size in [(160, 48), (80, 24)] {
+        let text = scene::text(&scene::draw(&scene::auto(MONO, size)));
+        for words in ["A/A +-0.9 %", "rejected 1", "drift 0.4 %", "provisional"] {
+            assert!(text.contains(words), "{words}: {text}");
+        }
+    }
+}
+
+#[test]
 fn one_shared_counter_has_no_difference_and_no_bound() {
     for size in [(160, 48), (80, 24)] {
         let mut model = scene::mixed(MONO, size);
@@ -260,7 +270,7 @@ fn a_note_goes_after_a_while() {
     let mut model = model();
     update(
         &mut model,
-        Msg::Refused("cannot start the workload: no threads".to_owned()),
+        Msg::Refused("cannot start the workload: no threads".to_owned().into()),
     );
     assert!(scene::text(&scene::draw(&model)).contains("cannot start"));
     for _ in 0..41 {

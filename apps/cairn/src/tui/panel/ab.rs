@@ -36,13 +36,18 @@ pub(super) fn render(ctx: &Ctx<'_>, area: Rect, buf: &mut Buffer) {
     } else if let Some(c) = comparison.filter(|_| area.height < 11) {
         rest = format!("{rest}  {}", c.metric);
     }
-    let inner = ctx.open(area, buf, "A/B", &rest);
-    let rows = match comparison {
-        None => text(nothing_yet(ctx, inner.width)),
-        // Where rows are few the verdict goes first and the arms' own figures are left out.
-        Some(c) if inner.height < 6 => brief(ctx, c, inner.width),
-        Some(c) => whole(ctx, c, inner),
+    let lost = overflow(ctx, area);
+    let first = if ctx.full {
+        ctx.model.offset.min(lost)
+    } else {
+        0
     };
+    if lost > 0 && ctx.full {
+        let rest_of = format!("  {} more rows: Up Down", lost - first);
+        rest.push_str(&rest_of);
+    }
+    let inner = ctx.open(area, buf, "A/B", &rest);
+    let rows = rows(ctx, inner).into_iter().skip(first);
     for (y, row) in (inner.y..inner.bottom()).zip(rows) {
         let place = Rect {
             y,
@@ -59,12 +64,32 @@ pub(super) fn render(ctx: &Ctx<'_>, area: Rect, buf: &mut Buffer) {
     }
 }
 
+/// Everything there is to show, also what a page has no room for and can be scrolled to.
+fn rows(ctx: &Ctx<'_>, inner: Rect) -> Vec<Row> {
+    match ctx.sample().and_then(|s| s.comparison.as_ref()) {
+        None => text(nothing_yet(ctx, inner.width)),
+        // Where rows are few the verdict goes first and the arms' own figures are left out.
+        Some(c) if inner.height < 6 => brief(ctx, c, inner),
+        Some(c) => whole(ctx, c, inner),
+    }
+}
+
+/// Rows that do not fit into the panel.
+pub(crate) fn overflow(ctx: &Ctx<'_>, area: Rect) -> usize {
+    let inner = area.inner(Margin::new(1, 1));
+    rows(ctx, inner)
+        .len()
+        .saturating_sub(usize::from(inner.height))
+}
+
 fn text(lines: Vec<Line<'static>>) -> Vec<Row> {
     lines.into_iter().map(Row::Text).collect()
 }
 
-/// Three rows: the difference, its drawing, and how far to trust it.
-fn brief(ctx: &Ctx<'_>, c: &Comparison, width: u16) -> Vec<Row> {
+/// Three rows: the difference, its drawing, and how far to trust it; a fourth for the checks of an interleaved
+/// comparison.
+fn brief(ctx: &Ctx<'_>, c: &Comparison, inner: Rect) -> Vec<Row> {
+    let width = inner.width;
     let mut rows = vec![Row::Text(effect_line(ctx, c, usize::from(width)))];
     let Some(effect) = c.effect else {
         rows.extend(text(ctx.prose(reason(c), width)));
@@ -78,6 +103,10 @@ fn brief(ctx: &Ctx<'_>, c: &Comparison, width: u16) -> Vec<Row> {
     let said = short_verdict(ctx, c);
     let said = ctx.cut(&said, usize::from(width).saturating_sub(1));
     rows.push(Row::Text(Line::from(ctx.span(role, format!(" {said}")))));
+    if let Some(auto) = auto(ctx, c).filter(|_| inner.height >= 4) {
+        let checks = joined(&checks(&auto), width);
+        rows.push(Row::Text(Line::from(ctx.span(Role::Plain, checks))));
+    }
     rows
 }
 
@@ -187,10 +216,11 @@ fn checks(auto: &AutoSample) -> Vec<String> {
         x.map_or_else(|| "-".to_owned(), |x| format!("{sign}{:.1} %", x * 100.0))
     };
     vec![
-        format!(" pairs {} of {}", auto.pairs, auto.wanted),
-        format!("rejected {}", auto.rejected),
-        format!("A/A {}", percent(auto.resolution, "+-")),
+        format!(" A/A {}", percent(auto.resolution, "+-")),
         format!("drift {}", percent(auto.drift, "")),
+        format!("rejected {}", auto.rejected),
+        // The verdict and the panel of policies have it too.
+        format!("pairs {} of {}", auto.pairs, auto.wanted),
     ]
 }
 

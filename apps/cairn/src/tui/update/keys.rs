@@ -7,6 +7,7 @@ use cairn_lab::AutoPlan;
 use super::{Cmd, event, map, prompt, recorded};
 use crate::tui::log::Kind;
 use crate::tui::model::{MERGES, Model, Page, Panel, PromptKind, RATES, Redraw, Sheet};
+use crate::tui::panel::stack;
 use crate::tui::view;
 
 /// Keys that do something now, with a word on what: the footer, in order of importance.
@@ -81,7 +82,11 @@ fn looking(model: &Model, keys: &mut Keys, live: bool) {
     if view::full_panel(model).is_none() {
         of_panel(model, keys, live);
     }
-    if model.page == Page::Overview && !model.zoomed && model.focus.page().is_some() {
+    let layer = view::full_panel(model).unwrap_or(model.focus) == Panel::Stack;
+    let page = !model.zoomed && model.focus.page().is_some();
+    if model.page == Page::Overview
+        && (page || layer && (!model.zoomed || layer_page(model).is_some()))
+    {
         keys.add("Enter", "open");
     }
 }
@@ -117,6 +122,15 @@ fn of_panel(model: &Model, keys: &mut Keys, live: bool) {
             }
             keys.add("Up Down", "scroll");
         }
+        Panel::Stack => keys.add("Up Down", "layer"),
+        Panel::Ab => {
+            if live && workloads(model) > 1 {
+                keys.add("W", "compare by");
+            }
+            if view::ab_overflow(model) > 0 {
+                keys.add("Up Down", "scroll");
+            }
+        }
         Panel::Events | Panel::Flags => keys.add("Up Down", "scroll"),
         _ => {}
     }
@@ -148,6 +162,21 @@ fn auto_key(model: &mut Model) -> Vec<Cmd> {
         return unknown(model, KeyCode::Char('a'));
     }
     vec![Cmd::Auto(AutoPlan::new(model.lead, arms))]
+}
+
+/// Compares by the next workload, and after the last one by what the policy acts on.
+fn compare_by(model: &mut Model) -> Vec<Cmd> {
+    let next = model.compared.map_or(0, |index| index + 1);
+    model.compared = (next < workloads(model)).then_some(next);
+    let latest = model.live.latest.as_ref();
+    let chosen = model
+        .compared
+        .and_then(|index| latest?.workloads.get(index));
+    let by = chosen.map_or("the workload that the policy acts on", |w| &w.name);
+    let text = format!("A/B compares by {by}");
+    event(model, Kind::Info, &text);
+    model.say(text);
+    vec![Cmd::CompareBy(model.compared)]
 }
 
 /// Files whose extents can be shown.
@@ -218,6 +247,7 @@ pub(super) fn press(model: &mut Model, key: KeyEvent) -> Vec<Cmd> {
         KeyCode::Char('x') => vec![Cmd::Export],
         KeyCode::Char('s') => vec![Cmd::Shrink],
         KeyCode::Char('a') => auto_key(model),
+        KeyCode::Char('W') if workloads(model) > 1 => compare_by(model),
         KeyCode::Char(c @ '1'..='7') => {
             let page = Page::ALL.into_iter().zip('1'..).find(|(_, k)| *k == c);
             model.page = page.map_or(Page::Overview, |(page, _)| page);
@@ -293,10 +323,7 @@ fn look(model: &mut Model, code: KeyCode) -> Option<Vec<Cmd>> {
         }
         KeyCode::Enter => {
             if model.page == Page::Overview {
-                match model.focus.page() {
-                    Some(page) => (model.page, model.zoomed) = (page, false),
-                    None => model.zoomed = true,
-                }
+                open(model);
                 model.offset = 0;
             }
         }
@@ -323,6 +350,25 @@ fn look(model: &mut Model, code: KeyCode) -> Option<Vec<Cmd>> {
         _ => return None,
     }
     Some(Vec::new())
+}
+
+/// Opens the page of the focused panel, or that of the chosen layer of the stack.
+fn open(model: &mut Model) {
+    let page = if model.focus == Panel::Stack {
+        layer_page(model)
+    } else {
+        model.focus.page()
+    };
+    match page {
+        Some(page) => (model.page, model.zoomed) = (page, false),
+        None => model.zoomed = true,
+    }
+}
+
+/// The page of the chosen layer, should it have one.
+fn layer_page(model: &Model) -> Option<Page> {
+    let sample = model.shown().latest.as_deref()?;
+    stack::page(sample, stack::chosen(model.layer, sample))
 }
 
 fn freeze(model: &mut Model) {
@@ -396,6 +442,17 @@ fn vertical(model: &mut Model, lines: isize) {
             let at = model.only.map_or(0, |w| w + 1);
             let next = (at + n + 1).saturating_add_signed(lines.signum());
             model.only = next.checked_rem(n + 1).and_then(|at| at.checked_sub(1));
+        }
+        Panel::Ab => {
+            let most = view::ab_overflow(model);
+            model.offset = model.offset.saturating_add_signed(lines).min(most);
+        }
+        Panel::Stack => {
+            let latest = model.shown().latest.as_deref();
+            let chosen = latest.map_or(0, |sample| stack::chosen(model.layer, sample));
+            let layers = latest.map_or(0, |sample| sample.layers.len());
+            let next = chosen.saturating_add_signed(lines);
+            model.layer = next.min(layers.saturating_sub(1));
         }
         // Events stand newest last and are scrolled from their end.
         Panel::Events => {

@@ -56,7 +56,7 @@ pub(super) fn press(model: &mut Model, key: KeyEvent) -> Vec<Cmd> {
         (KeyCode::Enter, _) if prompt.kind == PromptKind::GoTo => {
             match map::go_to(model, prompt.text.trim()) {
                 Ok(show) => return show,
-                Err(text) => prompt.error = Some(text),
+                Err(text) => prompt.error = Some(text.into()),
             }
             model.prompt = Some(prompt);
             return cmds;

@@ -61,7 +61,7 @@ pub(super) fn press(model: &mut Model, code: KeyCode) -> Option<Vec<Cmd>> {
         KeyCode::PageDown => Cmd::Seek(Seek::By(10)),
         KeyCode::Home => Cmd::Seek(Seek::Start),
         KeyCode::End => Cmd::Seek(Seek::End),
-        KeyCode::Char(c) if "Srawosxdg".contains(c) || policy(c) => {
+        KeyCode::Char(c) if "SrawWosxdg".contains(c) || policy(c) => {
             model.say("recorded run: it can be looked at, not changed".to_owned());
             return Some(Vec::new());
         }

@@ -158,8 +158,8 @@ pub(super) fn tabs(model: &Model, area: Rect, buf: &mut Buffer) {
     canvas.line(0, 0, &tabs_line(model));
     let marks = match model.marks {
         0 => String::new(),
-        1 => "1 switch".to_owned(),
-        n => format!("{n} switches"),
+        1 => "1 mark".to_owned(),
+        n => format!("{n} marks"),
     };
     canvas.right(canvas.width(), 0, &marks, model.theme.style(Role::Dim));
 }
@@ -226,7 +226,7 @@ pub(super) fn footer(model: &Model, area: Rect, buf: &mut Buffer) {
 /// Why it was refused stands below it, over a caret under the fault where that is known.
 fn typing(model: &Model, prompt: &Prompt, footer: Rect, buf: &mut Buffer) {
     let style = |role| model.theme.style(role);
-    let fault = prompt.error.as_deref().and_then(|said| fault(prompt, said));
+    let fault = prompt.error.as_ref().and_then(|refusal| refusal.place);
     let rows = 1 + u16::from(prompt.error.is_some()) + u16::from(fault.is_some());
     let area = Rect {
         y: footer.bottom().saturating_sub(rows),
@@ -273,29 +273,11 @@ fn typing(model: &Model, prompt: &Prompt, footer: Rect, buf: &mut Buffer) {
         let under = at + fit(Line::raw(before).width());
         canvas.glyph(under, 1, '^', style(Role::Warn));
     }
-    if let Some(said) = &prompt.error {
-        // The picture of a spec's fault is the row above.
-        let picture = if fault.is_some() { 2 } else { 0 };
-        let (first, rest) = said.split_once('\n').unwrap_or((said, ""));
-        let rest = rest.lines().skip(picture).flat_map(str::split_whitespace);
-        let words: Vec<_> = first.split_whitespace().chain(rest).collect();
+    if let Some(refusal) = &prompt.error {
+        let words: Vec<_> = refusal.text.split_whitespace().collect();
         let words = model.theme.cut(&words.join(" "), width);
         canvas.text(0, rows - 1, &words, style(Role::Warn));
     }
-}
-
-/// Characters of the typed text before the fault that the spec's parser names by its column.
-fn fault(prompt: &Prompt, said: &str) -> Option<usize> {
-    if prompt.kind != PromptKind::Stack {
-        return None;
-    }
-    let (first, picture) = said.split_once('\n')?;
-    picture.lines().nth(1)?.trim_start().strip_prefix('^')?;
-    let (_, column) = first.strip_suffix(')')?.rsplit_once("(column ")?;
-    let column: usize = column.parse().ok()?;
-    // The parser saw the text without the spaces around it.
-    let spaces = prompt.text.chars().take_while(|c| c.is_whitespace());
-    Some(spaces.count() + column.checked_sub(1)?)
 }
 
 fn key_line(model: &Model, key: &str, does: &str) -> Line<'static> {

@@ -20,13 +20,20 @@ const KEYS: &[(&str, &str)] = &[
         "a",
         "auto A/B: switches the policy chosen last A B B A by itself, and ends",
     ),
+    (
+        "W",
+        "A/B by another workload; after the last, by the one the policy acts on",
+    ),
     ("Space", "freeze the view; data are still collected"),
     ("S", "stop or start the workload"),
     ("r", "reset the statistics"),
     ("s", "shrink the extent cache once, as memory pressure does"),
     ("1 - 7", "pages"),
     ("Tab Shift-Tab", "move the focus (thick border)"),
-    ("Enter, Esc", "open the focused panel's page, go back"),
+    (
+        "Enter, Esc",
+        "open the page of the focused panel or the chosen layer, go back",
+    ),
     ("z", "zoom the focused panel"),
     (
         "[ ]",
@@ -36,7 +43,10 @@ const KEYS: &[(&str, &str)] = &[
         "Left Right",
         "back and forth in time; Home End: oldest, now",
     ),
-    ("Up Down", "scroll a list; choose the chart's workload"),
+    (
+        "Up Down",
+        "scroll; choose the chart's workload, or a layer of the stack",
+    ),
     ("i", "chart operations or bytes"),
     ("y", "chart axis cut, or from zero"),
     ("h", "latency page: a histogram, or latencies over time"),

@@ -18,6 +18,8 @@ pub struct StackDiagram<'a> {
     pub layers: &'a [LayerSample],
     /// How many of them are clients: those stand side by side, not one above the other.
     pub clients: usize,
+    /// The layer with the mark; it is in sight.
+    pub selected: Option<usize>,
     /// Colours and glyphs.
     pub theme: Theme,
 }
@@ -56,6 +58,9 @@ impl StackDiagram<'_> {
     }
 }
 
+/// Cells for the mark of the chosen layer, left of the names.
+const MARK: u16 = 1;
+
 impl Widget for &StackDiagram<'_> {
     fn render(self, area: Rect, buf: &mut Buffer) {
         let mut canvas = Canvas::new(buf, area);
@@ -63,18 +68,31 @@ impl Widget for &StackDiagram<'_> {
         let [strong, dim, plain] =
             [Role::Strong, Role::Dim, Role::Plain].map(|role| self.theme.style(role));
         let glyphs = self.theme.glyphs();
+        // Where not all fit, a line says how many are left, and the chosen one stands above it.
+        let first = if self.layers.len() > height {
+            let chosen = self.selected.unwrap_or(0);
+            chosen.saturating_sub(height.saturating_sub(2))
+        } else {
+            0
+        };
         let mut y = 0;
-        for (i, (layer, room)) in self.layers.iter().zip(self.rooms(height)).enumerate() {
+        let rooms = self.rooms(height);
+        let layers = self.layers.iter().zip(rooms).enumerate().skip(first);
+        for (i, (layer, room)) in layers {
             if usize::from(y) + 1 == height && i + 1 < self.layers.len() {
                 let more = format!("... {} more", self.layers.len() - i);
-                canvas.text(0, y, &more, dim);
+                canvas.text(MARK, y, &more, dim);
                 return;
+            }
+            let chosen = self.selected == Some(i);
+            if chosen {
+                canvas.glyph(0, y, '>', strong);
             }
             let bytes = layer.bytes_per_s.map(bytes_per_s);
             let rate = layer.per_s.map(per_s);
             let mut end = width;
             // Bytes only where the name keeps a dozen cells.
-            if let Some(bytes) = bytes.filter(|_| width >= 34) {
+            if let Some(bytes) = bytes.filter(|_| width >= 34 + MARK) {
                 canvas.right(end, y, &bytes, dim);
                 end -= 11;
             }
@@ -82,7 +100,15 @@ impl Widget for &StackDiagram<'_> {
                 canvas.right(end, y, &rate, plain);
                 end = end.saturating_sub(fit(rate.len()) + 1);
             }
-            canvas.text(0, y, &self.theme.cut(&layer.name, usize::from(end)), strong);
+            let name = self
+                .theme
+                .cut(&layer.name, usize::from(end.saturating_sub(MARK)));
+            let style = if chosen {
+                self.theme.style(Role::Chosen)
+            } else {
+                strong
+            };
+            canvas.text(MARK, y, &name, style);
             y += 1;
             for fact in layer.facts.iter().take(room.facts) {
                 // Every client leads down, past those that stand below it.
@@ -91,17 +117,13 @@ impl Widget for &StackDiagram<'_> {
                 } else {
                     ' '
                 };
-                canvas.glyph(1, y, bar, dim);
-                canvas.text(
-                    3,
-                    y,
-                    &self.theme.cut(fact, usize::from(width.saturating_sub(3))),
-                    dim,
-                );
+                canvas.glyph(1 + MARK, y, bar, dim);
+                let room = usize::from(width.saturating_sub(3 + MARK));
+                canvas.text(3 + MARK, y, &self.theme.cut(fact, room), dim);
                 y += 1;
             }
             if room.way {
-                canvas.glyph(1, y, glyphs.arrow, dim);
+                canvas.glyph(1 + MARK, y, glyphs.arrow, dim);
                 y += 1;
             }
         }

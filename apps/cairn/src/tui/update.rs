@@ -177,19 +177,8 @@ pub fn update(model: &mut Model, msg: Msg) -> Vec<Cmd> {
             stack,
             workloads,
         } => {
-            model.prompt = None;
             (model.setup.stack, model.setup.workloads) = (stack, workloads);
-            (model.only, model.end) = (None, None);
-            (model.cursor, model.map_zoom) = (None, 0);
-            (model.layer, model.compared) = (0, None);
-            // Marked in the chart where the new run begins.
-            model.pending.clear();
-            model.marks += 1;
-            model.mark = Some(model.marks);
-            let (at, text) = (model.live.elapsed(), format!("a new run begins: {what}"));
-            model.live.log.push(at, Kind::Info, model.mark, &text);
-            model.say(format!("a new run begins: {what}"));
-            model.want(Redraw::Soon);
+            rebuilt(model, &what);
             Vec::new()
         }
         Msg::Saved(saved) => {
@@ -219,18 +208,7 @@ pub fn update(model: &mut Model, msg: Msg) -> Vec<Cmd> {
             Vec::new()
         }
         Msg::Refused(refusal) => {
-            event(model, Kind::Warn, &refusal.text);
-            model.say(refusal.text.clone());
-            if let Some(prompt) = &mut model.prompt {
-                // The spaces around the text were not sent along.
-                let spaces = prompt.text.chars().take_while(|c| c.is_whitespace());
-                let spaces = spaces.count();
-                prompt.error = Some(Refusal {
-                    place: refusal.place.map(|place| place + spaces),
-                    ..refusal
-                });
-            }
-            model.want(Redraw::Soon);
+            refused(model, refusal);
             Vec::new()
         }
         Msg::Stalled(gap) => {
@@ -247,6 +225,38 @@ pub fn update(model: &mut Model, msg: Msg) -> Vec<Cmd> {
             Vec::new()
         }
     }
+}
+
+/// A new run begins under the same view: an edit, with a mark of its own.
+fn rebuilt(model: &mut Model, what: &str) {
+    model.prompt = None;
+    (model.only, model.end) = (None, None);
+    (model.cursor, model.map_zoom) = (None, 0);
+    (model.layer, model.compared) = (0, None);
+    // Marked in the chart where the new run begins.
+    model.pending.clear();
+    model.marks += 1;
+    model.mark = Some(model.marks);
+    let (at, text) = (model.live.elapsed(), format!("a new run begins: {what}"));
+    model.live.log.push(at, Kind::Info, model.mark, &text);
+    model.say(format!("a new run begins: {what}"));
+    model.want(Redraw::Soon);
+}
+
+/// Says why something could not be done, beside what was typed for it.
+fn refused(model: &mut Model, refusal: Refusal) {
+    event(model, Kind::Warn, &refusal.text);
+    model.say(refusal.text.clone());
+    if let Some(prompt) = &mut model.prompt {
+        // The spaces around the text were not sent along.
+        let spaces = prompt.text.chars().take_while(|c| c.is_whitespace());
+        let spaces = spaces.count();
+        prompt.error = Some(Refusal {
+            place: refusal.place.map(|place| place + spaces),
+            ..refusal
+        });
+    }
+    model.want(Redraw::Soon);
 }
 
 /// Adds an event at the time of the newest sample.

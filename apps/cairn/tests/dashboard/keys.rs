@@ -120,20 +120,16 @@ fn a_chosen_layer_of_the_stack_opens_its_page() {
             ];
             assert!(text.contains(&format!(">{}", names[steps])), "{text}");
             press(&mut model, KeyCode::Enter);
-            match page {
-                Some(page) => assert_eq!((model.page, model.zoomed), (page, false)),
-                None => {
-                    assert!(
-                        model.zoomed,
-                        "a layer without a page is shown by the stack's own"
-                    );
-                    let text = scene::text(&scene::draw(&model));
-                    assert!(
-                        text.contains(&format!("layer {} of 6", steps + 1)),
-                        "{text}"
-                    );
-                    assert!(text.contains("in the last sample"), "{text}");
-                }
+            if let Some(page) = page {
+                assert_eq!((model.page, model.zoomed), (page, false));
+            } else {
+                assert!(model.zoomed, "the stack's own page shows the others");
+                let text = scene::text(&scene::draw(&model));
+                let place = format!("layer {} of 6", steps + 1);
+                assert!(
+                    text.contains(&place) && text.contains("in the last sample"),
+                    "{text}"
+                );
             }
             press(&mut model, KeyCode::Esc);
             assert_eq!(

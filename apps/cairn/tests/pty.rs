@@ -181,7 +181,7 @@ fn policies_pages_help_sizes_and_quit() {
     dash.sees(">B per-cpu<");
     dash.types("p");
     dash.sees(">A shared<");
-    dash.sees("1 switch");
+    dash.sees("1 mark");
     dash.types("c");
     dash.sees(">A always-rmw<");
     dash.types("?");

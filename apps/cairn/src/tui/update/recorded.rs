@@ -1,6 +1,7 @@
 //! A recorded run: which part of it is shown, and the keys that move in it.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use cairn_lab::Sample;
 use crossterm::event::KeyCode;
@@ -14,7 +15,7 @@ use crate::tui::model::{Data, Model, Redraw};
 pub(crate) fn show(
     model: &mut Model,
     samples: &[Arc<Sample>],
-    events: &[(std::time::Duration, String)],
+    events: &[(Duration, String)],
     n: usize,
 ) {
     let shown = samples.get(..n).unwrap_or(samples);
@@ -41,7 +42,12 @@ pub(crate) fn show(
         model.live.history.push(sample, mark);
         model.live.latest = Some(Arc::clone(sample));
     }
-    let until = model.live.elapsed();
+    // The end shows what was noted after the last sample too, once.
+    let until = match known {
+        known if known >= shown.len() => Duration::ZERO,
+        _ if shown.len() == samples.len() => Duration::MAX,
+        _ => model.live.elapsed(),
+    };
     for (at, text) in events {
         if *at <= until && from.is_none_or(|from| *at > from) {
             model.live.log.push(*at, Kind::Info, None, text);

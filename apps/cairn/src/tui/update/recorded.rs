@@ -43,10 +43,12 @@ pub(crate) fn show(
         model.live.latest = Some(Arc::clone(sample));
     }
     // The end shows what was noted after the last sample too, once.
-    let until = match known {
-        known if known >= shown.len() => Duration::ZERO,
-        _ if shown.len() == samples.len() => Duration::MAX,
-        _ => model.live.elapsed(),
+    let until = if known >= shown.len() {
+        Duration::ZERO
+    } else if shown.len() == samples.len() {
+        Duration::MAX
+    } else {
+        model.live.elapsed()
     };
     for (at, text) in events {
         if *at <= until && from.is_none_or(|from| *at > from) {

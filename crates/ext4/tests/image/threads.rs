@@ -267,10 +267,16 @@ fn a_close_beside_an_unlink_leaks_no_inode() {
                 }
             }
         });
-        let deadline = std::time::Instant::now() + std::time::Duration::from_mins(1);
         for n in 0..rounds {
+            let deadline = std::time::Instant::now() + std::time::Duration::from_secs(20);
+            let mut turns = 0_u32;
             while turn.load(std::sync::atomic::Ordering::Acquire) != 2 * n + 1 {
                 assert!(std::time::Instant::now() < deadline, "round {n}");
+                // The other may wait for this processor.
+                turns = turns.wrapping_add(1);
+                if turns.is_multiple_of(1000) {
+                    std::thread::yield_now();
+                }
                 std::hint::spin_loop();
             }
             let file = files.lock().unwrap().pop().unwrap();

@@ -18,3 +18,4 @@ pub(crate) mod run;
 pub(crate) mod spread;
 pub(crate) mod target;
 pub(crate) mod verify;
+pub(crate) mod vstate;

@@ -114,6 +114,8 @@ pub(crate) struct LayerFile<P: Probe = NoProbe> {
     fs: Arc<Ext4<P>>,
     file: File<P>,
     size: u64,
+    /// Its blocks are allocated before they are written.
+    ahead: bool,
 }
 
 impl<P: Probe> LayerFile<P> {
@@ -136,6 +138,7 @@ impl<P: Probe> LayerFile<P> {
             fs: Arc::clone(fs),
             file,
             size,
+            ahead,
         })
     }
 
@@ -199,6 +202,33 @@ impl<P: Probe> LayerFile<P> {
             .fsync(&self.file)
             .map_err(|e| told(&e, Op::Flush, 0))
     }
+
+    fn allocate(&self, off: u64, len: u64, keep: bool) -> cairn_block::Result<()> {
+        self.fs
+            .allocate(&self.file, off, len, keep)
+            .map_err(|e| told(&e, Op::Write, off))
+    }
+
+    fn punch(&self, off: u64, len: u64) -> cairn_block::Result<()> {
+        self.fs
+            .punch_hole(&self.file, off, len)
+            .map_err(|e| told(&e, Op::Discard, off))
+    }
+
+    fn truncate(&self, size: u64) -> cairn_block::Result<()> {
+        self.fs
+            .truncate(&self.file, size)
+            .map_err(|e| told(&e, Op::Write, size))
+    }
+
+    /// Gives all blocks back, then has the size again that it was made with.
+    fn anew(&self) -> cairn_block::Result<()> {
+        self.truncate(0)?;
+        if self.ahead {
+            self.allocate(0, self.size, false)?;
+        }
+        self.truncate(self.size)
+    }
 }
 
 impl<P: Probe> fmt::Debug for LayerFile<P> {
@@ -207,6 +237,11 @@ impl<P: Probe> fmt::Debug for LayerFile<P> {
             .field("file", &self.file)
             .finish_non_exhaustive()
     }
+}
+
+/// What a file without a file system cannot do.
+fn flat(op: Op) -> Error {
+    Error::unsupported_because(op, "a flat file has no space of its own")
 }
 
 /// A file of a job, on either layer.
@@ -268,6 +303,42 @@ impl AnyFile {
             Self::Flat(file) => file.flush(),
             Self::Layer(file) => file.flush(),
             Self::Counted(file) => file.flush(),
+        }
+    }
+
+    /// Allocates the blocks of a range; the file grows to its end unless `keep`.
+    pub(crate) fn allocate(&self, off: u64, len: u64, keep: bool) -> cairn_block::Result<()> {
+        match self {
+            Self::Flat(_) => Err(flat(Op::Write)),
+            Self::Layer(file) => file.allocate(off, len, keep),
+            Self::Counted(file) => file.allocate(off, len, keep),
+        }
+    }
+
+    /// Makes a range a hole.
+    pub(crate) fn punch(&self, off: u64, len: u64) -> cairn_block::Result<()> {
+        match self {
+            Self::Flat(_) => Err(flat(Op::Discard)),
+            Self::Layer(file) => file.punch(off, len),
+            Self::Counted(file) => file.punch(off, len),
+        }
+    }
+
+    /// Makes it so long.
+    pub(crate) fn truncate(&self, size: u64) -> cairn_block::Result<()> {
+        match self {
+            Self::Flat(_) => Err(flat(Op::Write)),
+            Self::Layer(file) => file.truncate(size),
+            Self::Counted(file) => file.truncate(size),
+        }
+    }
+
+    /// Empties it, as if it were removed and made again. A window of the device has nothing to give back.
+    pub(crate) fn anew(&self) -> cairn_block::Result<()> {
+        match self {
+            Self::Flat(_) => Ok(()),
+            Self::Layer(file) => file.anew(),
+            Self::Counted(file) => file.anew(),
         }
     }
 }

@@ -392,6 +392,7 @@ impl Run<'_> {
         let made = track.spec.workers(&track.epoch, &track.operations);
         track.gate = made.gate;
         track.iolog = made.iolog;
+        track.state_of = made.written;
         let workers = made.workers;
         track.cells = workers.iter().map(|(_, cell)| Arc::clone(cell)).collect();
         track.state = State::Created;

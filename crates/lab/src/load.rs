@@ -255,9 +255,12 @@ fn fio(
         accept::accept(plan, job, &mut |_| {})
             .and_then(|()| accept::no_commands(job))
             .map_err(broken)?;
-        if job.queue.ioengine == IoEngine::FileDelete {
-            let why = "jobs of a scenario go on for ever, and a name is deleted once only; creat-clo makes and \
-                       deletes files";
+        if matches!(
+            job.queue.ioengine,
+            IoEngine::FileDelete | IoEngine::DirCreate | IoEngine::DirDelete
+        ) {
+            let why = "jobs of a scenario go on for ever, and a name is made or deleted once only; creat-clo makes \
+                       and deletes files";
             return Err(broken(FioError::option(&job.name, "ioengine", why)));
         }
         let logs = &job.logs;

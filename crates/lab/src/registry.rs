@@ -169,9 +169,7 @@ fn engine_about(engine: IoEngine) -> &'static str {
         EngineClass::Metadata if NameOp::of(engine).is_some() => {
             "one call on a name of the ext4 layer for each file"
         }
-        EngineClass::Metadata => {
-            "refused: of the calls on names filecreate, filestat and filedelete act"
-        }
+        EngineClass::Metadata => "one call on the space of a file of the ext4 layer for each I/O",
         EngineClass::Nbd => "the export at uri, as the stack nbd(URI)",
         EngineClass::Outside => "refused: needs something outside a storage stack",
     }

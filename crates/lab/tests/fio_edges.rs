@@ -236,3 +236,128 @@ fn the_image_of_a_job_is_sound_when_the_run_has_ended() {
     assert_eq!(fs.stat_path("/d/w.1.0").unwrap().size, 4 << 20);
     assert_eq!(fs.read_dir("/").unwrap().len(), 4 + 300);
 }
+
+/// An image file of so many MiB, and the stack on it.
+fn image(folder: &std::path::Path, mib: u64) -> String {
+    let path = folder.join("image");
+    let file = std::fs::File::create(&path).unwrap();
+    file.set_len(mib << 20).unwrap();
+    format!("file({})", path.display())
+}
+
+/// The file system that a run left on a stack; it must be sound.
+fn left_on(stack: &str) -> std::sync::Arc<cairn_ext4::Ext4> {
+    let stack = Registry::default().block_registry().open(stack).unwrap();
+    let device = stack.device().clone();
+    let report = cairn_ext4::check(&device).unwrap();
+    assert!(report.findings.is_empty(), "{:?}", report.findings);
+    let options = cairn_ext4::MountOptions::new().read_only(true);
+    std::sync::Arc::new(cairn_ext4::Ext4::mount(device, &options).unwrap())
+}
+
+#[test]
+fn the_files_that_fio_leaves_are_left_and_no_others() {
+    let temp = tempfile::tempdir().unwrap();
+    let stack = image(temp.path(), 64);
+    // Size and 512-byte sectors of each, as fio 3.33 leaves them on ext4; `None` is no file.
+    for (line, left) in [
+        ("--rw=write", Some((65536, 128))),
+        ("--rw=write --unlink=1", None),
+        (
+            "--rw=write --fallocate=truncate --number_ios=2",
+            Some((65536, 16)),
+        ),
+        (
+            "--rw=write --unlink_each_loop=1 --loops=3 --verify=md5",
+            Some((65536, 128)),
+        ),
+        ("--ioengine=falloc --rw=write", Some((65536, 128))),
+        ("--ioengine=falloc --rw=trim", Some((65536, 0))),
+        ("--ioengine=falloc --rw=read", Some((65536, 128))),
+        ("--ioengine=ftruncate --rw=write", Some((61440, 0))),
+    ] {
+        let line = format!("--name=u --bs=4k --size=64k {line}");
+        let (result, notes) = run_with(on(&stack), &line).unwrap();
+        assert_eq!(result.jobs[0].error, 0, "{line}: {notes:?}");
+        let found = left_on(&stack).stat_path("/u.0.0").ok();
+        let found = found.map(|stat| (stat.size, stat.sectors));
+        assert_eq!(found, left, "{line}");
+    }
+    // Four blocks of the last of eight loops, wherever they were drawn.
+    let line = "--name=u --rw=randwrite --norandommap --bs=4k --size=64k --io_size=16k --loops=8 \
+                --unlink_each_loop=1 --fallocate=none";
+    run_with(on(&stack), line).unwrap();
+    let stat = left_on(&stack).stat_path("/u.0.0").unwrap();
+    assert!((8..=32).contains(&stat.sectors), "{}", stat.sectors);
+    // The last job that uses a file says whether it stays.
+    let line = "--name=a --filename=f --bs=4k --size=64k --rw=write --unlink=1 --stonewall \
+                --name=b --filename=f --bs=4k --size=64k --rw=read --stonewall";
+    run_with(on(&stack), line).unwrap();
+    assert!(left_on(&stack).stat_path("/f").is_ok());
+    let e = "--name=t --ioengine=ftruncate --rw=read --bs=4k --size=64k";
+    assert_eq!(run_with(on(&stack), e).unwrap().0.jobs[0].error, 22);
+}
+
+#[test]
+fn directories_are_made_looked_up_and_removed() {
+    let files =
+        "--filename_format=d.$filenum --nrfiles=50 --filesize=4k --create_on_open=1 --stonewall";
+    let line = format!(
+        "--name=make --ioengine=dircreate {files} --name=look --ioengine=dirstat {files} \
+         --name=take --ioengine=dirdelete {files} --name=again --ioengine=dirstat {files}"
+    );
+    let (result, _) = run_with(FioOptions::default(), &line).unwrap();
+    let of = |job: usize| {
+        let job = &result.jobs[job];
+        (job.error, job.directions.read.clat.stats.count())
+    };
+    assert_eq!(
+        [of(0), of(1), of(2), of(3)],
+        [(0, 50), (0, 50), (0, 50), (2, 0)]
+    );
+    // Without create_on_open they are there before.
+    for (engine, error) in [("dirstat", 0), ("dirdelete", 0), ("dircreate", 17)] {
+        let line = format!("--name=j --ioengine={engine} --nrfiles=9 --filesize=4k");
+        let (result, notes) = run_with(FioOptions::default(), &line).unwrap();
+        assert_eq!(result.jobs[0].error, error, "{engine}: {notes:?}");
+    }
+}
+
+#[test]
+fn a_later_run_reads_as_far_as_the_state_of_an_earlier_one_says() {
+    let temp = tempfile::tempdir().unwrap();
+    let stack = image(temp.path(), 1);
+    let aux = temp.path().display();
+    let run = |line: &str| {
+        let line = format!("--name=w --filename=/dev/x --bs=4k --size=64k --aux-path={aux} {line}");
+        let plan = cairn_fio::parse_command_line(line.split_whitespace()).unwrap();
+        let mut left = Vec::new();
+        let mut take = |name: &str, content: &[u8]| {
+            std::fs::write(temp.path().join(name), content).unwrap();
+            left.push(name.to_owned());
+        };
+        let options = FioOptions {
+            logs: Some(&mut take),
+            ..on(&stack)
+        };
+        let result = run_fio(&plan, options, &Registry::default(), &mut |_| {});
+        (result, left)
+    };
+    let (_, left) = run("--rw=write --verify=crc32c --number_ios=5 --verify_state_save=0");
+    assert_eq!(left, Vec::<String>::new());
+    let (missing, _) = run("--rw=read --verify=crc32c --verify_state_load=1");
+    let text = missing.unwrap_err().to_string();
+    assert!(text.contains("local-w-0-verify.state"), "{text}");
+    let (_, left) = run("--rw=write --verify=crc32c --number_ios=5");
+    assert_eq!(left, ["local-w-0-verify.state"]);
+    // Behind the fifth block there is nothing to be checked, and without the state that is an error.
+    let (result, _) = run("--rw=read --verify=crc32c --verify_state_load=1");
+    let job = &result.unwrap().jobs[0];
+    assert_eq!((job.error, job.directions.read.total_ios), (0, 5));
+    let (result, _) = run("--rw=read --verify=crc32c");
+    assert_eq!(result.unwrap().jobs[0].error, 84);
+    std::fs::write(temp.path().join("local-w-0-verify.state"), b"no state").unwrap();
+    let (broken, _) = run("--rw=read --verify=crc32c --verify_state_load=1");
+    let text = broken.unwrap_err().to_string();
+    assert!(text.contains("8 bytes are shorter"), "{text}");
+}

@@ -84,6 +84,9 @@ fn the_same_job_has_the_same_keys_types_and_totals_as_under_fio() {
          --fallocate=none",
         "--name=a --ioengine=filestat --rw=write --filesize=4k --nrfiles=30",
         "--name=a --ioengine=filedelete --filesize=4k --nrfiles=30 --numjobs=2 --group_reporting --thread",
+        "--name=b --ioengine=falloc --rw=randwrite --bs=4k --size=256k",
+        "--name=b --ioengine=ftruncate --rw=write --bs=4k --size=256k --unlink=1",
+        "--name=b --ioengine=psync --rw=write --bs=4k --size=64k --loops=3 --unlink_each_loop=1 --verify=md5",
     ];
     for line in jobs {
         let Some(theirs) = fios(line, temp.path()) else {
@@ -129,10 +132,40 @@ fn the_same_job_has_the_same_keys_types_and_totals_as_under_fio() {
             let n = |dir: &str, what: &str| job[dir][what]["N"].as_u64().unwrap();
             ["clat_ns", "lat_ns"].map(|what| n("read", what) + n("write", what))
         };
-        if line.contains("=file") && line.contains("ioengine") {
+        if line.contains("=file") && line.contains("ioengine") || line.contains("name=b") {
             assert_eq!(calls(&mine), calls(&theirs), "{line}");
             assert!(mine["jobs"][0]["error"] == 0, "{line}");
         }
+    }
+}
+
+#[test]
+fn the_state_of_a_job_that_verifies_is_fios_file_and_fio_reads_it() {
+    let temp = tempfile::tempdir().unwrap();
+    let [us, them] = ["us", "them"].map(|name| temp.path().join(name));
+    for folder in [&us, &them] {
+        std::fs::create_dir(folder).unwrap();
+    }
+    let name = "local-w-0-verify.state";
+    let of = |folder: &Path| std::fs::read(folder.join(name)).unwrap();
+    let job = "--name=w --bs=4k --size=64k --ioengine=psync --verify=crc32c";
+    let write = format!("{job} --rw=write --number_ios=9 --do_verify=0");
+    if fios(&write, &them).is_none() {
+        println!("skipped: fio 3.33 is not installed, so no state is compared with its own");
+        return;
+    }
+    ours(&write, &us);
+    assert_eq!(of(&us), of(&them), "sequential, so no generator was used");
+    // fio goes by what we wrote: nine blocks of its own file, then by ours of five.
+    let read = format!("{job} --rw=read --verify_state_load=1");
+    for n in [9_u64, 5] {
+        ours(&write.replace("ios=9", &format!("ios={n}")), &us);
+        std::fs::copy(us.join(name), them.join(name)).unwrap();
+        let job = &fios(&read, &them).unwrap()["jobs"][0];
+        assert_eq!(
+            (&job["error"], &job["read"]["total_ios"]),
+            (&0.into(), &n.into())
+        );
     }
 }
 

@@ -42,7 +42,7 @@ impl Extras {
     pub(crate) fn enter(&self, step: &Step, asked: &Stop) -> bool {
         let io = match step {
             Step::Io(io) => Some(*io),
-            Step::Flush(_) => None,
+            Step::Flush(_) | Step::Anew => None,
         };
         if let (Some(flow), Some(_)) = (&self.flow, io)
             && !flow.turn(asked)
@@ -130,6 +130,7 @@ impl IoLog {
         let at = began.map_or(Duration::ZERO, |began| began.elapsed());
         let (file, op) = match step {
             Step::Flush(region) => (*region, IologOp::Sync),
+            Step::Anew => return,
             Step::Io(io) => {
                 let (offset, len) = (io.offset, io.len);
                 let op = match io.dir {

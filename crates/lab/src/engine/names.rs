@@ -1,4 +1,5 @@
-//! Operations on names: what fio's `filecreate`, `filestat` and `filedelete` time.
+//! Operations on names: what fio's `filecreate`, `filestat`, `filedelete`, `dircreate`, `dirstat` and `dirdelete`
+//! time.
 //!
 //! fio does such an operation in the place of opening a file. Each file is opened once in a pass, then has its
 //! I/Os, which do nothing, and is done; so a job has as many operations in a pass as files, however many
@@ -24,6 +25,12 @@ pub(crate) enum NameOp {
     Stat,
     /// Removed.
     Delete,
+    /// Made as a directory; one that is there already is an error.
+    MakeDir,
+    /// Looked up as a directory.
+    StatDir,
+    /// Removed as an empty directory.
+    RemoveDir,
 }
 
 impl NameOp {
@@ -33,15 +40,25 @@ impl NameOp {
             IoEngine::FileCreate => Some(Self::Create),
             IoEngine::FileStat => Some(Self::Stat),
             IoEngine::FileDelete => Some(Self::Delete),
+            IoEngine::DirCreate => Some(Self::MakeDir),
+            IoEngine::DirStat => Some(Self::StatDir),
+            IoEngine::DirDelete => Some(Self::RemoveDir),
             _ => None,
         }
+    }
+
+    /// Whether the names are those of directories.
+    pub(crate) const fn of_dirs(self) -> bool {
+        matches!(self, Self::MakeDir | Self::StatDir | Self::RemoveDir)
     }
 
     const fn word(self) -> &'static str {
         match self {
             Self::Create => "create",
-            Self::Stat => "stat",
+            Self::Stat | Self::StatDir => "stat",
             Self::Delete => "delete",
+            Self::MakeDir => "mkdir",
+            Self::RemoveDir => "rmdir",
         }
     }
 
@@ -54,8 +71,10 @@ impl NameOp {
                 }?;
                 fs.close(file)
             }
-            Self::Stat => fs.stat_path(path).map(drop),
+            Self::Stat | Self::StatDir => fs.stat_path(path).map(drop),
             Self::Delete => fs.unlink(path),
+            Self::MakeDir => fs.mkdir(path),
+            Self::RemoveDir => fs.rmdir(path),
         }
     }
 }

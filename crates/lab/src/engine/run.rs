@@ -55,6 +55,8 @@ pub(crate) enum Step {
     Io(Io),
     /// Flush everything written so far; the region last written.
     Flush(usize),
+    /// A loop is done: the files are emptied before the next one.
+    Anew,
 }
 
 /// The I/Os of a job with the flushes between them.
@@ -67,6 +69,17 @@ pub(crate) struct Sequence {
     writes: u64,
     last: usize,
     schedule: Option<Schedule>,
+    loops: Option<Loops>,
+}
+
+/// Where the loops of a job end, whose files are emptied in between.
+#[derive(Debug)]
+struct Loops {
+    /// Bytes of one.
+    bytes: u64,
+    done: u64,
+    /// The first I/O of the next one.
+    held: Option<Io>,
 }
 
 /// Where the steps come from.
@@ -88,7 +101,18 @@ impl Sequence {
             writes: 0,
             last: 0,
             schedule,
+            loops: None,
         }
+    }
+
+    /// Empties the files between two loops of so many bytes.
+    pub(crate) fn anew_each(mut self, bytes: u64) -> Self {
+        self.loops = Some(Loops {
+            bytes,
+            done: 0,
+            held: None,
+        });
+        self
     }
 
     #[inline]
@@ -98,7 +122,13 @@ impl Sequence {
             return Some((Step::Flush(self.last), None));
         }
         let io = match &mut self.steps {
-            Steps::Drawn(generator) => generator.next()?,
+            Steps::Drawn(generator) => match &mut self.loops {
+                None => generator.next()?,
+                Some(loops) => match loops.next(generator)? {
+                    Step::Io(io) => io,
+                    between => return Some((between, None)),
+                },
+            },
             Steps::Replayed(replayer) => return replayer.next(),
         };
         if io.dir == WRITE {
@@ -118,7 +148,9 @@ impl Sequence {
     /// The generator, where nothing else decides what comes next and when.
     fn plain(&mut self) -> Option<&mut Generator> {
         match &mut self.steps {
-            Steps::Drawn(generator) if self.schedule.is_none() && self.every == [0; 3] => {
+            Steps::Drawn(generator)
+                if self.schedule.is_none() && self.every == [0; 3] && self.loops.is_none() =>
+            {
                 Some(generator)
             }
             _ => None,
@@ -130,6 +162,24 @@ impl Sequence {
         if let Some(schedule) = &mut self.schedule {
             schedule.delay(by);
         }
+    }
+}
+
+impl Loops {
+    /// The next I/O, or what comes between two loops.
+    fn next(&mut self, generator: &mut Generator) -> Option<Step> {
+        let held = self.held.take();
+        let io = match held {
+            Some(io) => io,
+            None => generator.next()?,
+        };
+        if held.is_none() && self.done >= self.bytes {
+            self.done = 0;
+            self.held = Some(io);
+            return Some(Step::Anew);
+        }
+        self.done += io.len;
+        Some(Step::Io(io))
     }
 }
 
@@ -219,6 +269,17 @@ pub(crate) const EILSEQ: i32 = 84;
 impl Verifier {
     fn written(&self) -> std::sync::MutexGuard<'_, Written> {
         self.written.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether a job that only reads has come to what an earlier run did not write for sure.
+    fn is_past(&self, io: &Io) -> bool {
+        match &self.plan.until {
+            Some(state) if self.reads || self.plan.only => {
+                let done = self.written().count_read();
+                state.ends_at(done, io.region, io.offset)
+            }
+            _ => false,
+        }
     }
 
     /// Keeps a mismatch.
@@ -359,7 +420,16 @@ impl Worker {
             let io = match next {
                 Step::Io(io) => Some(io),
                 Step::Flush(_) => None,
+                Step::Anew => {
+                    self.anew(stop)?;
+                    continue;
+                }
             };
+            if let (Some(io), Some(v)) = (&io, &self.verify)
+                && v.is_past(io)
+            {
+                break;
+            }
             if let Some(extras) = &self.extras
                 && !extras.enter(&next, stop)
             {
@@ -422,6 +492,18 @@ impl Worker {
             self.checked_read(io, Some(number))?;
         }
         self.settle_checks();
+        Ok(())
+    }
+
+    /// Checks what the loop wrote, then empties the files for the next one.
+    fn anew(&mut self, stop: &Stop) -> Result<(), Failed> {
+        self.read_back(stop)?;
+        for target in self.targets.iter() {
+            target.anew().map_err(|error| Failed {
+                errno: error.errno(),
+                text: format!("unlink_each_loop: {error}"),
+            })?;
+        }
         Ok(())
     }
 
@@ -504,6 +586,7 @@ impl Worker {
                 let failed = self.targets.get(region).and_then(|t| failure(t.flush()));
                 (SYNC, 0, since(watch, begun), failed)
             }
+            Step::Anew => return Ok(None),
         };
         match failed {
             None => {
@@ -515,7 +598,7 @@ impl Worker {
             Some(error) => {
                 let target = match step {
                     Step::Io(io) => self.targets.get(io.region),
-                    Step::Flush(_) => None,
+                    Step::Flush(_) | Step::Anew => None,
                 };
                 settle(&mut self.recorder, self.go_on, dir, step, target, &error)?;
             }
@@ -575,6 +658,7 @@ fn describe(step: &Step) -> String {
             format!("{dir} of {} bytes at {}", io.len, io.offset)
         }
         Step::Flush(_) => "flush".to_owned(),
+        Step::Anew => "unlink".to_owned(),
     }
 }
 

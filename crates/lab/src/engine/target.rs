@@ -4,6 +4,7 @@ use std::io::IoSlice;
 use std::sync::Arc;
 
 use cairn_block::{BlockDeviceExt, Caps, Device, Error, Op, ReqFlags, Result};
+use cairn_fio::job::IoEngine;
 
 use super::names::Name;
 use crate::files::AnyFile;
@@ -15,11 +16,49 @@ pub(crate) enum Target {
     File(Arc<AnyFile>),
     /// A window of the device itself.
     Window(Window),
+    /// A file whose space is changed instead of its data.
+    Space(Arc<AnyFile>, SpaceOp),
     /// A name, with operations instead of I/Os.
     Name(Arc<Name>),
     /// Nothing at all: the cost of the engine.
     Null,
 }
+
+/// What an engine does to the space of a file in the place of I/Os.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum SpaceOp {
+    /// `falloc`: a write allocates its blocks and lets the file grow, a read allocates and keeps the size, a trim
+    /// makes a hole.
+    Allocate,
+    /// `ftruncate`: a write sets the size to its offset.
+    Truncate,
+}
+
+impl SpaceOp {
+    /// What an engine does to space, if it is one of those that do.
+    pub(crate) const fn of(engine: IoEngine) -> Option<Self> {
+        match engine {
+            IoEngine::Falloc => Some(Self::Allocate),
+            IoEngine::Ftruncate => Some(Self::Truncate),
+            _ => None,
+        }
+    }
+
+    fn run(self, file: &AnyFile, op: Op, offset: u64, len: u64) -> Result<()> {
+        match (self, op) {
+            (Self::Allocate, Op::Discard) => file.punch(offset, len),
+            (Self::Allocate, op) => file.allocate(offset, len, op == Op::Read),
+            (Self::Truncate, Op::Write) => file.truncate(offset),
+            // As fio says of anything but a write.
+            (Self::Truncate, _) => {
+                Err(Error::io(offset, std::io::Error::from_raw_os_error(EINVAL)))
+            }
+        }
+    }
+}
+
+/// Errno of an I/O that an engine has no operation for.
+const EINVAL: i32 = 22;
 
 /// Part of a device.
 #[derive(Clone)]
@@ -71,6 +110,7 @@ impl Target {
     pub(crate) fn read(&self, offset: u64, buf: &mut [u8]) -> Result<()> {
         match self {
             Self::File(file) => file.read(offset, buf),
+            Self::Space(file, space) => space.run(file, Op::Read, offset, buf.len() as u64),
             Self::Window(w) => {
                 let mut at = w.place(Op::Read, offset, buf.len() as u64)?;
                 for part in buf.chunks_mut(w.step(buf.len())) {
@@ -87,6 +127,7 @@ impl Target {
     pub(crate) fn write(&self, offset: u64, buf: &[u8], durable: bool) -> Result<()> {
         match self {
             Self::File(file) => file.write(offset, buf, durable),
+            Self::Space(file, space) => space.run(file, Op::Write, offset, buf.len() as u64),
             Self::Window(w) => {
                 let mut at = w.place(Op::Write, offset, buf.len() as u64)?;
                 let flags = if durable && w.fua {
@@ -110,6 +151,7 @@ impl Target {
 
     pub(crate) fn trim(&self, offset: u64, len: u64) -> Result<()> {
         match self {
+            Self::Space(file, space) => space.run(file, Op::Discard, offset, len),
             Self::File(_) => Err(Error::unsupported_because(
                 Op::Discard,
                 "files take no trims here; run the job with --on device",
@@ -124,9 +166,17 @@ impl Target {
 
     pub(crate) fn flush(&self) -> Result<()> {
         match self {
-            Self::File(file) => file.flush(),
+            Self::File(file) | Self::Space(file, _) => file.flush(),
             Self::Window(w) => w.device.flush(),
             Self::Name(_) | Self::Null => Ok(()),
+        }
+    }
+
+    /// Empties a file, as if it were removed and made again; a device stays as it is.
+    pub(crate) fn anew(&self) -> Result<()> {
+        match self {
+            Self::File(file) | Self::Space(file, _) => file.anew(),
+            Self::Window(_) | Self::Name(_) | Self::Null => Ok(()),
         }
     }
 }

@@ -6,6 +6,7 @@
 //! goes without headers and is compared byte by byte.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use cairn_fio::job::{Job, VerifyKind};
 use fastrand::Rng;
@@ -13,6 +14,7 @@ use fastrand::Rng;
 use super::digest;
 use super::fill::{Part, lay, parts};
 use super::generate::{Io, mix};
+use super::vstate::{Recent, State};
 use crate::fio_error::FioError;
 
 /// Bytes of a header.
@@ -52,6 +54,8 @@ pub(crate) struct Plan {
     /// Threads that check beside the one that reads, and the CPUs they may use; all where there are none.
     pub(crate) checkers: usize,
     pub(crate) checker_cpus: Vec<u32>,
+    /// Where an earlier run stood, for a job that reads what it wrote.
+    pub(crate) until: Option<Arc<State>>,
 }
 
 impl Plan {
@@ -116,6 +120,7 @@ impl Plan {
             dump: v.dump,
             checkers: usize::try_from(v.async_threads).unwrap_or(usize::MAX),
             checker_cpus: v.async_cpus.clone(),
+            until: None,
         }))
     }
 
@@ -294,9 +299,31 @@ pub(crate) struct Written {
     regions: BTreeMap<usize, BTreeMap<u64, (u64, u64)>>,
     number: u64,
     since: u64,
+    /// Blocks read by a job that only reads.
+    read: u64,
+    recent: Recent,
 }
 
 impl Written {
+    /// Of a job that keeps its last so many completions of each file.
+    pub(crate) fn keeping(depth: usize) -> Self {
+        Self {
+            recent: Recent::new(depth),
+            ..Self::default()
+        }
+    }
+
+    /// Writes issued so far, and the last ones that completed.
+    pub(crate) fn standing(&self) -> (u64, Vec<(u64, u64)>) {
+        (self.number, self.recent.list())
+    }
+
+    /// Counts a block that is about to be read; how many there were before it.
+    pub(crate) fn count_read(&mut self) -> u64 {
+        self.read += 1;
+        self.read - 1
+    }
+
     /// The number of the next write.
     pub(crate) fn next(&mut self) -> u64 {
         self.number += 1;
@@ -319,6 +346,7 @@ impl Written {
         }
         region.insert(io.offset, (io.len, number));
         self.since += 1;
+        self.recent.add(io.region, io.offset);
     }
 
     /// Writes since the last check.

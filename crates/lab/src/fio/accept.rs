@@ -1,10 +1,9 @@
 //! Which options act here. What does not act is refused by its name, never dropped in silence.
 
-use cairn_fio::job::{EngineClass, Fallocate, Job, VerifyKind};
+use cairn_fio::job::{EngineClass, Job, VerifyKind};
 use cairn_fio::options::Tier;
 use cairn_fio::{Given, Plan};
 
-use crate::engine::names::NameOp;
 use crate::fio_error::FioError;
 
 /// Options that this engine acts on.
@@ -146,6 +145,8 @@ const ACTS: &[&str] = &[
     "time_based",
     "unified_rw_reporting",
     "unit_base",
+    "unlink",
+    "unlink_each_loop",
     "uri",
     "verify",
     "verify_async",
@@ -157,6 +158,8 @@ const ACTS: &[&str] = &[
     "verify_offset",
     "verify_only",
     "verify_pattern",
+    "verify_state_load",
+    "verify_state_save",
     "wait_for",
     "write_bw_log",
     "write_hist_log",
@@ -189,10 +192,7 @@ const MOOT: &[(&str, &str)] = &[
     ),
     ("read_iolog_chunked", "the log is read as a whole"),
     ("softrandommap", "a random map takes no memory"),
-    ("unlink", "files live as long as the run"),
-    ("unlink_each_loop", "files live as long as the run"),
     ("verify_backlog_batch", "a backlog is checked as a whole"),
-    ("verify_state_save", "what was written is kept in memory"),
 ];
 
 /// Checks a job's options and says what is noted.
@@ -261,10 +261,7 @@ pub(crate) fn of_a_queue(plan: &Plan, job: &Job) -> Vec<&'static str> {
 }
 
 fn not_yet(job: &Job, given: &Given) -> FioError {
-    let why = match given.name {
-        "verify_state_load" => "does not act: a job knows only what it wrote itself; leave it out",
-        _ => "does not act yet; leave it out if the rest of the job is meaningful without it",
-    };
+    let why = "does not act; leave it out if the rest of the job is meaningful without it";
     FioError::option(&job.name, given.name, why)
 }
 
@@ -307,21 +304,12 @@ fn values(job: &Job) -> Result<(), FioError> {
             "every file is made when the run begins, none exists before",
         );
     }
-    if job.files.fallocate == Fallocate::Truncate {
-        return refuse("fallocate", "none, native, posix and keep act");
-    }
     Ok(())
 }
 
-/// Checks a job whose operations are on names.
+/// Checks a job whose operations are on names or on the space of files.
 fn names(job: &Job) -> Result<(), FioError> {
     let refuse = |option: &str, why: &str| Err(FioError::option(&job.name, option, why));
-    if NameOp::of(job.queue.ioengine).is_none() {
-        return refuse(
-            "ioengine",
-            "of the engines that work on names filecreate, filestat and filedelete act",
-        );
-    }
     if !job.replay.read_iolog.is_empty() {
         return refuse("read_iolog", "a log has I/Os, and this engine does none");
     }
@@ -345,8 +333,7 @@ mod tests {
     #[test]
     fn what_does_not_act_is_refused_by_name() {
         for (text, option) in [
-            ("verify=md5\nverify_state_load=1", "verify_state_load"),
-            ("ioengine=dircreate", "ioengine"),
+            ("lockfile=exclusive", "lockfile"),
             ("ioengine=filestat\nverify=md5", "verify"),
             ("fill_device=1", "fill_device"),
         ] {

@@ -1,7 +1,9 @@
 //! From a plan to clones that are ready to run.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex};
+use std::io;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use cairn_block::Stack;
@@ -28,6 +30,7 @@ use crate::engine::replay::{Replayer, Trace};
 use crate::engine::run::{Sequence, Source, Steps, Verifier, Worker};
 use crate::engine::target::Target;
 use crate::engine::verify::{self, Written};
+use crate::engine::vstate::{self, State};
 use crate::fio_error::FioError;
 use crate::operations::Operations;
 use crate::recorder::{Cell, DIRS, Epoch, RESPONSES, Recorder, SYNC};
@@ -76,6 +79,8 @@ pub(crate) struct CloneSpec {
     verify: Option<verify::Plan>,
     sample: u32,
     trace: Option<Arc<Trace>>,
+    /// Bytes of a loop, after which the files are emptied.
+    anew: Option<u64>,
 }
 
 /// What stands behind a path of a job.
@@ -144,6 +149,18 @@ pub(crate) fn specs(
             ));
         }
         let mut spec = spec(job, clone, making, targets, regions, lanes)?;
+        if lanes > 1 && spec.anew.is_some() {
+            return Err(FioError::option(
+                &job.name,
+                "unlink_each_loop",
+                "I/Os of the loop before are in flight still; run it with iodepth=1",
+            ));
+        }
+        if let Some(verify) = &mut spec.verify
+            && job.verify.state_load
+        {
+            verify.until = Some(Arc::new(load(plan, job, clone)?));
+        }
         spec.grounds = grounds;
         spec.names = names;
         let control = &job.control;
@@ -264,7 +281,23 @@ fn spec(
         job: job.clone(),
         sample: making.sample,
         trace: None,
+        anew: (job.files.unlink_each_loop && job.control.loops > 1 && total.is_some())
+            .then_some(once),
     })
+}
+
+/// What an earlier run left of a job.
+fn load(plan: &Plan, job: &Job, clone: JobClone) -> Result<State, FioError> {
+    let name = vstate::file_name(&job.name, clone.thread);
+    let folder = plan.run.aux_path.as_deref().unwrap_or("");
+    let path = Path::new(folder).join(name);
+    let broken = |source: io::Error| FioError::HostFile {
+        job: job.name.clone(),
+        path: path.display().to_string(),
+        source,
+    };
+    let bytes = std::fs::read(&path).map_err(broken)?;
+    State::decode(&bytes).map_err(|why| broken(io::Error::new(io::ErrorKind::InvalidData, why)))
 }
 
 /// How often the files of a job are drawn; with fio's parameters where none is given.
@@ -292,6 +325,8 @@ pub(crate) struct Made {
     pub(crate) workers: Vec<(Worker, Arc<Cell>)>,
     pub(crate) gate: Option<Arc<Gate>>,
     pub(crate) iolog: Option<Arc<IoLog>>,
+    /// What the job wrote, where it leaves a state.
+    pub(crate) written: Option<Arc<Mutex<Written>>>,
 }
 
 fn go_on(mask: ErrorMask) -> [bool; DIRS] {
@@ -313,9 +348,17 @@ impl CloneSpec {
                 Some(trace) => Steps::Replayed(Replayer::new(Arc::clone(trace), &self.job)),
                 None => Steps::Drawn(Box::new(Generator::new(self.params.clone()))),
             };
-            Sequence::new(steps, self.flush_every, Schedule::new(&self.job, seed))
+            let schedule = Schedule::new(&self.job, seed);
+            let sequence = Sequence::new(steps, self.flush_every, schedule);
+            match self.anew {
+                Some(bytes) => sequence.anew_each(bytes),
+                None => sequence,
+            }
         };
-        let written: Arc<Mutex<Written>> = Arc::default();
+        let saves = self.verify.is_some() && vstate::saves(&self.job);
+        let depth = if saves { self.depth() } else { 0 };
+        let keeping = Written::keeping(usize::try_from(depth).unwrap_or(usize::MAX));
+        let written = Arc::new(Mutex::new(keeping));
         let mut responses = [false; RESPONSES];
         let timed = self.trace.is_some() && !self.job.replay.no_stall;
         if self.clock && (timed || self.job.pace.is_rated()) {
@@ -376,7 +419,31 @@ impl CloneSpec {
             workers,
             gate: extras.gate,
             iolog: extras.log,
+            written: saves.then_some(written),
         }
+    }
+
+    /// The depth that its job asks for, which a state tells.
+    fn depth(&self) -> u32 {
+        self.job.queue.effective_depth()
+    }
+
+    /// The file that tells a later run where this one stood: its name and content.
+    pub(crate) fn state(&self, written: &Mutex<Written>) -> (String, Vec<u8>) {
+        let written = written.lock().unwrap_or_else(PoisonError::into_inner);
+        let (writes, completed) = written.standing();
+        let state = State {
+            depth: self.depth(),
+            files: u32::try_from(self.targets.len()).unwrap_or(u32::MAX),
+            writes,
+            number: u64::from(self.clone.thread),
+            name: self.name.clone(),
+            completed,
+        };
+        (
+            vstate::file_name(&self.name, self.clone.thread),
+            state.encode(),
+        )
     }
 
     /// What only few jobs ask for.

@@ -11,7 +11,7 @@ use cairn_fio::job::Job;
 use cairn_flags::Probe;
 
 use crate::engine::names::{Name, NameOp, NameSpace};
-use crate::engine::target::{Target, Window};
+use crate::engine::target::{SpaceOp, Target, Window};
 use crate::file::{FileSpec, FlatFile, Fresh};
 use crate::files::{self, AnyFile, LayerFile};
 use crate::fio_error::FioError;
@@ -37,8 +37,21 @@ pub(crate) struct Need {
     pub(crate) bytes: u64,
     pub(crate) fresh: Fresh,
     pub(crate) held: Held,
-    /// Whether jobs work on its name.
+    /// What jobs do to it beside reading and writing.
+    pub(crate) uses: Uses,
+    /// Whether it is removed in the end: the last job that uses it asks for that.
+    pub(crate) unlink: bool,
+}
+
+/// What jobs do to a path beside reading and writing it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Uses {
+    /// They work on its name.
     pub(crate) names: bool,
+    /// That is the name of a directory.
+    pub(crate) dir: bool,
+    /// They change its space.
+    pub(crate) space: bool,
 }
 
 /// What is there of a path when the jobs begin.
@@ -61,6 +74,8 @@ pub(crate) struct Ground {
     places: HashMap<String, Target>,
     /// Paths whose names jobs work on, as the file system has them.
     names: HashMap<String, String>,
+    /// Paths that are removed in the end, as the file system has them.
+    doomed: Vec<String>,
     files: Vec<(String, Arc<AnyFile>)>,
     layer: Layer,
     cache: ExtentCache,
@@ -98,6 +113,7 @@ impl Ground {
             next: 0,
             places: HashMap::new(),
             names: HashMap::new(),
+            doomed: Vec::new(),
             files: Vec::new(),
             layer: Layer::Open,
             cache,
@@ -252,6 +268,12 @@ impl Ground {
 
     /// What a job works on at a path that was made, in steps of `len` bytes where it is a name.
     pub(crate) fn target(&self, job: &Job, path: &str, len: u64) -> Option<Target> {
+        if let Some(op) = SpaceOp::of(job.queue.ioengine) {
+            return match self.get(path)? {
+                Target::File(file) => Some(Target::Space(Arc::clone(file), op)),
+                _ => None,
+            };
+        }
         let Some(op) = NameOp::of(job.queue.ioengine) else {
             return self.get(path).cloned();
         };
@@ -268,15 +290,15 @@ impl Ground {
         ))))
     }
 
-    /// Unmounts the file system, if there is one.
+    /// Removes the files that are not to stay, and unmounts the file system, if there is one.
     ///
     /// # Errors
     /// What could not be written.
     pub(crate) fn end(&self) -> Result<(), cairn_ext4::Error> {
         match &self.layer {
             Layer::Open | Layer::Flat(_) => Ok(()),
-            Layer::Ext4(fs) => fs.unmount(),
-            Layer::Counted(fs) => fs.unmount(),
+            Layer::Ext4(fs) => end(fs, &self.doomed),
+            Layer::Counted(fs) => end(fs, &self.doomed),
         }
     }
 
@@ -306,8 +328,19 @@ impl Ground {
         let alone = needs.len() == 1 && self.next == 0;
         self.choose(needs);
         for need in needs {
-            if need.names {
+            if need.uses.names {
                 self.name(need)?;
+            }
+            if need.uses.space {
+                self.has_space(need)?;
+            }
+            if need.unlink && !need.uses.dir {
+                let doomed = match (&self.layer, need.on) {
+                    (Layer::Ext4(fs), On::File) => Some(directories(fs, need)?),
+                    (Layer::Counted(fs), On::File) => Some(directories(fs, need)?),
+                    _ => None,
+                };
+                self.doomed.extend(doomed);
             }
             if self.places.contains_key(&need.path) || need.held != Held::Open {
                 continue;
@@ -349,6 +382,21 @@ impl Ground {
             self.places.insert(need.path.clone(), target);
         }
         Ok(())
+    }
+
+    /// Whether a job that changes the space of a file can do so.
+    fn has_space(&self, need: &Need) -> Result<(), FioError> {
+        let why = match (need.on, &self.layer) {
+            (On::File, Layer::Ext4(_) | Layer::Counted(_)) => return Ok(()),
+            (On::File, Layer::Flat(why)) => {
+                format!("which flat files have not; they are flat because {why}")
+            }
+            _ => "which a device has not: run it with --on file".to_owned(),
+        };
+        Err(FioError::job(
+            &need.path,
+            format!("the job works on the space of files, {why}"),
+        ))
     }
 
     /// Makes what a job that works on a name finds.
@@ -456,11 +504,32 @@ fn layer_file<P: Probe>(fs: &Arc<Ext4<P>>, need: &Need) -> Result<LayerFile<P>, 
 /// The name of a file of the ext4 layer; the file too, if it is to be there but not open.
 fn name_on<P: Probe>(fs: &Arc<Ext4<P>>, need: &Need) -> Result<String, FioError> {
     let broken = |e: cairn_ext4::Error| FioError::job(&need.path, format!("the file layer: {e}"));
-    let path = files::directories(fs, &need.path).map_err(broken)?;
+    let path = directories(fs, need)?;
     if need.held == Held::Closed && fs.stat_path(&path).is_err() {
-        layer_file(fs, need)?.close().map_err(broken)?;
+        if need.uses.dir {
+            fs.mkdir(&path).map_err(broken)?;
+        } else {
+            layer_file(fs, need)?.close().map_err(broken)?;
+        }
     }
     Ok(path)
+}
+
+/// The path as the file system has it, with the directories that it leads through.
+fn directories<P: Probe>(fs: &Ext4<P>, need: &Need) -> Result<String, FioError> {
+    files::directories(fs, &need.path)
+        .map_err(|e| FioError::job(&need.path, format!("the file layer: {e}")))
+}
+
+/// Removes these files, where they are still there, and unmounts.
+fn end<P: Probe>(fs: &Ext4<P>, doomed: &[String]) -> Result<(), cairn_ext4::Error> {
+    for path in doomed {
+        match fs.unlink(path) {
+            Ok(()) | Err(cairn_ext4::Error::NotFound { .. }) => {}
+            Err(e) => return Err(e),
+        }
+    }
+    fs.unmount()
 }
 
 /// Fills a window with bytes that belong to the seed.

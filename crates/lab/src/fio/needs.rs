@@ -7,9 +7,11 @@ use cairn_fio::job::{Amount, Ddir, EngineClass, Fallocate, Job};
 use cairn_fio::plan::JobClone;
 
 use super::clones::DEFAULT_SEED;
-use super::ground::{Held, Need, On};
+use super::ground::{Held, Need, On, Uses};
 use crate::engine::generate::{Region, mix};
+use crate::engine::names::NameOp;
 use crate::engine::replay::Trace;
+use crate::engine::target::SpaceOp;
 use crate::file::Fresh;
 use crate::fio_error::FioError;
 
@@ -180,8 +182,13 @@ pub(crate) fn merge(plan: &Plan, clones: &[CloneNeeds], on: Option<On>) -> Vec<N
             None => job.access.rw.has(Ddir::Read),
         };
         let read = reads || job.files.overwrite;
-        let names = job.queue.ioengine.class() == EngineClass::Metadata;
-        let held = match (names, job.files.create_on_open) {
+        let op = NameOp::of(job.queue.ioengine);
+        let uses = Uses {
+            names: op.is_some(),
+            dir: op.is_some_and(NameOp::of_dirs),
+            space: SpaceOp::of(job.queue.ioengine).is_some(),
+        };
+        let held = match (uses.names, job.files.create_on_open) {
             (true, true) => Held::Absent,
             (true, false) => Held::Closed,
             (false, _) => Held::Open,
@@ -195,7 +202,10 @@ pub(crate) fn merge(plan: &Plan, clones: &[CloneNeeds], on: Option<On>) -> Vec<N
                 Some(need) => {
                     need.bytes = need.bytes.max(bytes);
                     need.held = need.held.max(held);
-                    need.names |= names;
+                    need.uses.names |= uses.names;
+                    need.uses.dir |= uses.dir;
+                    need.uses.space |= uses.space;
+                    need.unlink = job.files.unlink;
                     if read {
                         need.fresh = Fresh::Written;
                     }
@@ -210,7 +220,8 @@ pub(crate) fn merge(plan: &Plan, clones: &[CloneNeeds], on: Option<On>) -> Vec<N
                         fresh(plan, job)
                     },
                     held,
-                    names,
+                    uses,
+                    unlink: job.files.unlink,
                 }),
             }
         }
@@ -226,8 +237,10 @@ fn fresh(plan: &Plan, job: &Job) -> Fresh {
         .iter()
         .any(|(g, _)| g.name == "fallocate");
     match (said, job.files.fallocate) {
+        // What `falloc` and `ftruncate` work on is allocated, as fio leaves it.
+        (false, _) if SpaceOp::of(job.queue.ioengine).is_some() => Fresh::Unwritten,
         (false, _) => Fresh::Written,
-        (true, Fallocate::None) => Fresh::Hole,
+        (true, Fallocate::None | Fallocate::Truncate) => Fresh::Hole,
         (true, _) => Fresh::Unwritten,
     }
 }

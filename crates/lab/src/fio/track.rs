@@ -1,10 +1,10 @@
 //! One clone of a running plan: what it measured, and its result.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use cairn_fio::Job;
-use cairn_fio::job::{Ddir, EngineClass, ErrorMask};
+use cairn_fio::job::{Ddir, ErrorMask};
 use cairn_fio::output::{CpuUsage, JobResult, Json, LatencyBuckets, Stats};
 
 use super::clones::CloneSpec;
@@ -14,7 +14,9 @@ use super::usage;
 use crate::engine::extras::IoLog;
 use crate::engine::gate::{Found, Gate, Search};
 use crate::engine::logger::Written;
+use crate::engine::names::NameOp;
 use crate::engine::run::{Dump, Stop};
+use crate::engine::verify::Written as Blocks;
 use crate::latency::{self, Hist, new_hist};
 use crate::operations::{Counts, Operations};
 use crate::recorder::{Cell, DIRS, Epoch, KEPT, RESPONSES, SYNC};
@@ -73,6 +75,8 @@ pub(crate) struct Track {
     pub(crate) dumps: Vec<Dump>,
     pub(crate) gate: Option<Arc<Gate>>,
     pub(crate) iolog: Option<Arc<IoLog>>,
+    /// What it wrote, where it leaves a state for a later run.
+    pub(crate) state_of: Option<Arc<Mutex<Blocks>>>,
     search: Option<Searching>,
     /// Bytes and I/Os at the last look at the least rates, and when that was.
     floor: Option<(Instant, [Counts; 3])>,
@@ -138,6 +142,7 @@ impl Track {
             dumps: Vec::new(),
             gate: None,
             iolog: None,
+            state_of: None,
             search: None,
             floor: None,
             runtime: Duration::ZERO,
@@ -481,7 +486,7 @@ impl Track {
             side.iops = self.iops.get(index).copied().unwrap_or_default();
             if let Some(hist) = self.hist(index) {
                 // fio measures the calls on names and nothing around them.
-                let names = job.queue.ioengine.class() == EngineClass::Metadata;
+                let names = NameOp::of(job.queue.ioengine).is_some();
                 // Of others the call is the whole I/O: nothing lies between submission and completion.
                 if !job.report.disable_clat {
                     put(&mut side.clat, hist);

@@ -49,6 +49,12 @@ impl Run<'_> {
             for (name, block) in self.tracks.iter().flat_map(|t| &t.dumps) {
                 take(name, block);
             }
+            for track in &self.tracks {
+                if let Some(written) = &track.state_of {
+                    let (name, state) = track.spec.state(written);
+                    take(&name, &state);
+                }
+            }
         }
     }
 

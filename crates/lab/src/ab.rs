@@ -3,8 +3,8 @@
 //! Every run has a fresh device, built and laid out from the same seed as its partner's, so both do the same
 //! operations; one switch differs. Pairs come in blocks of two, `AB BA` or `BA AB`, so that a machine that
 //! drifts favours neither arm. A run is one value, however many operations it had. What was disturbed by
-//! others is left out with its partner and repeated at the end; that rule looks at the machine only, never at
-//! the result. The same plan with arm A on both sides tells what the machine can resolve at all.
+//! others, or was never steady, is left out with its partner and repeated at the end, whichever arm it was of; that
+//! rule never looks at which arm was faster. The same plan with arm A on both sides tells what the machine can resolve at all.
 
 mod compare;
 mod conclude;
@@ -364,8 +364,12 @@ impl Bench<'_, '_> {
                 if self.rig.cancelled() {
                     return Ok(series);
                 }
-                let polluted = run.record.weather.pollution(self.ab.limits, in_use);
-                self.calm = polluted.is_none();
+                let weather = run.record.weather.pollution(self.ab.limits, in_use);
+                self.calm = weather.is_none();
+                // Who bears everything that others do bears what it does to a run.
+                let bears_all = self.ab.limits.others >= 1.0;
+                let restless = || run.record.restless().filter(|_| !bears_all);
+                let polluted = weather.or_else(restless);
                 self.number += 1;
                 self.files
                     .run(kind, self.number, pair.number, &run, polluted.as_deref())

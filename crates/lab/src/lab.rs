@@ -149,6 +149,12 @@ impl Lab {
         &self.stack_spec
     }
 
+    /// I/Os of a workload that began late although it has a rate, since the reset.
+    pub(crate) fn late(&self, workload: usize) -> u64 {
+        let workload = self.shared.workloads.get(workload);
+        workload.map_or(0, crate::shared::Workload::late)
+    }
+
     /// A handle on the live policies.
     pub fn policies(&self) -> Policies {
         self.policies.clone()

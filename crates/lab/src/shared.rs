@@ -130,6 +130,11 @@ impl Workload {
         live.stop = stop;
     }
 
+    /// I/Os with an intended start that began late, since the reset.
+    pub(crate) fn late(&self) -> u64 {
+        self.live().cells.iter().map(|cell| cell.late().0).sum()
+    }
+
     /// A worker more will run.
     pub(crate) fn one_more(&self) {
         if self.alive.fetch_add(1, Ordering::AcqRel) == 0 {

@@ -373,3 +373,25 @@ fn a_run_is_written_and_read_again() {
     let none = RunDir::read(temp.path()).unwrap_err().to_string();
     assert!(none.contains("run.json"), "{none}");
 }
+
+#[test]
+fn a_rate_that_is_not_held_gives_no_verdict() {
+    let temp = tempfile::tempdir().unwrap();
+    let path = temp.path().join("rated.toml");
+    // Each write takes 5 ms on purpose, so that ten thousand a second cannot be.
+    let text = "name = \"rated\"\nstack = \"delay(write=5ms)/ram(8m)\"\n[workload]\nkind = \"fio\"\n\
+                options = \"--rw=randwrite --bs=4k --size=4m --rate_iops=10000 --filename=/f\"\n";
+    std::fs::write(&path, text).unwrap();
+    let result = run(&Ab {
+        scenario: Some(path.display().to_string()),
+        pairs: 2,
+        aa_pairs: Some(1),
+        ..quick("es-counters")
+    });
+    assert!(!result.usable);
+    assert!(
+        result.verdict.contains("the rate was not held"),
+        "{}",
+        result.verdict
+    );
+}

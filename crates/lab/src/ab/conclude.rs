@@ -216,10 +216,18 @@ fn unusable(scenario: &Scenario, parts: &Parts) -> Option<String> {
     if parts.cancelled {
         Some("broken off".to_owned())
     } else if !parts.main.whole || !parts.aa.whole {
-        Some("machine too busy: more pairs were rejected than kept".to_owned())
+        let runs = parts.main.rejected.iter().chain(&parts.aa.rejected);
+        let restless = runs.clone().filter(|why| why.contains("never steady"));
+        Some(if 2 * restless.count() > runs.count() {
+            "the runs were never steady: more pairs were rejected than kept".to_owned()
+        } else {
+            "machine too busy: more pairs were rejected than kept".to_owned()
+        })
     } else if parts.broken_rig {
         let text = "arm A differs from itself even with twice the pairs: this machine cannot tell";
         Some(text.to_owned())
+    } else if let Some(why) = runs().find_map(|r| r.record.rate_not_held()) {
+        Some(why)
     } else if errors > 0 && !injected {
         let first = runs().find_map(|r| r.record.first_error.clone());
         Some(format!(

@@ -45,6 +45,8 @@ pub struct RunRecord {
     pub steady: bool,
     /// Whether the line through them was nearly flat, by fio's rule.
     pub flat: bool,
+    /// Share of its I/Os that began more than 1 ms after their intended start, where there is a rate.
+    pub late: f64,
     /// Seconds that count.
     pub seconds: f64,
     /// Operations in them.
@@ -142,6 +144,7 @@ impl Rig<'_> {
             flat: steady::flat(windows.get(dropped..).unwrap_or_default()),
             windows,
             dropped,
+            late: watched.late as f64 / all.max(1.0),
             seconds,
             ops: ops.round() as u64,
             rate: ops / seconds.max(1e-9),
@@ -205,6 +208,7 @@ impl Rig<'_> {
             first_error: None,
             weather: Moment::now().since(&Moment::now()),
             last: None,
+            late: 0,
         };
         if let Some(samples) = lab.take_samples() {
             let mut began: Option<(Moment, Duration)> = None;
@@ -233,6 +237,7 @@ impl Rig<'_> {
                 }
             }
         }
+        watched.late = lab.late(self.workload);
         let (summary, hists, last) = lab.finish_with_distributions();
         watched.last = last;
         if let Some(hist) = hists.into_iter().nth(self.workload) {
@@ -252,6 +257,28 @@ struct Watched {
     first_error: Option<String>,
     weather: Weather,
     last: Option<Sample>,
+    /// I/Os that began late.
+    late: u64,
+}
+
+/// Share of late starts above which a rate was not held: one stall leaves less, a backlog that grows leaves nearly all.
+const LATE: f64 = 0.1;
+
+impl RunRecord {
+    /// Why the run is no measurement of a steady state, if it is none and was long enough to tell.
+    pub(crate) fn restless(&self) -> Option<String> {
+        steady::refusal(self.windows.get(self.dropped..).unwrap_or_default())
+    }
+
+    /// What is wrong with its rate, if that was not held.
+    pub(crate) fn rate_not_held(&self) -> Option<String> {
+        (self.late > LATE).then(|| {
+            format!(
+                "the rate was not held: {:.0} % of the I/Os began more than 1 ms late; ask for a lower one",
+                100.0 * self.late
+            )
+        })
+    }
 }
 
 /// Events of a counting run, for each operation.

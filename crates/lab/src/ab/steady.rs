@@ -1,5 +1,8 @@
 //! Where a run became steady, and whether it stayed so.
 
+/// Rounds that the rule for a steady state looks at.
+const ROUNDS: usize = 5;
+
 /// Share of the windows that may be dropped at most.
 const MOST: f64 = 0.5;
 
@@ -35,10 +38,21 @@ pub(crate) fn transient(rates: &[f64]) -> usize {
     }
 }
 
+/// Why these windows are refused: they are enough to tell, and not steady.
+pub(crate) fn refusal(rates: &[f64]) -> Option<String> {
+    if rates.len() < ROUNDS || steady(rates) {
+        return None;
+    }
+    let least = rates.iter().copied().fold(f64::INFINITY, f64::min);
+    let most = rates.iter().copied().fold(0.0, f64::max);
+    Some(format!(
+        "never steady: its windows lie between {least:.0} and {most:.0} a second"
+    ))
+}
+
 /// Whether the last five rounds of the windows stayed together: the range within 20 % of their mean, and a
 /// fitted line within 10 %. This is the form of the rule that the SNIA's test specification uses.
 pub(crate) fn steady(rates: &[f64]) -> bool {
-    const ROUNDS: usize = 5;
     if rates.len() < ROUNDS {
         return false;
     }
@@ -104,6 +118,17 @@ mod tests {
         assert!(false_alarms <= 5, "{false_alarms} of 500");
         assert_eq!(transient(&[1.0, 1.0, 1.0, 1.0, 1.0]), 0);
         assert_eq!(transient(&[1.0, 9.0]), 0);
+    }
+
+    #[test]
+    fn a_run_is_refused_only_if_it_was_long_enough_to_tell() {
+        assert_eq!(refusal(&[100.0, 900.0]), None);
+        assert_eq!(refusal(&[100.0, 101.0, 99.0, 100.0, 101.0]), None);
+        let why = refusal(&[100.0, 100.0, 150.0, 100.0, 100.0]).unwrap();
+        assert_eq!(
+            why,
+            "never steady: its windows lie between 100 and 150 a second"
+        );
     }
 
     #[test]

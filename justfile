@@ -28,7 +28,7 @@ loom:
 bench NAME:
     cargo bench -p {{ if NAME == "dash" { "cairn-tui" } else { "cairn-rivals" } }} --bench {{NAME}}
 
-# The long forms of the tests: NAME is flags, percpu, extents, ext4 or lab; aa compares an arm with itself 200 times.
+# The long forms of the tests: NAME is flags, percpu, extents, ext4 or lab; aa compares an arm with itself 200 times, or CAIRN_AA times.
 soak NAME:
     cargo test --release {{ if NAME == "aa" { "-p cairn-lab --test aa" } else { "-p cairn-" + NAME } }} -- --ignored
 

@@ -110,7 +110,6 @@ fn a_device_that_is_too_short_is_named_with_both_sizes() {
 fn what_does_not_act_is_refused_by_name() {
     for (word, option) in [
         ("--fill_device=1", "fill_device"),
-        ("--verify_state_load=1", "verify_state_load"),
         ("--file_append=1", "file_append"),
         ("--opendir=/tmp", "opendir"),
     ] {

@@ -5,6 +5,8 @@ use std::net::TcpStream;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 
+use rustix::net::SendFlags;
+
 /// A connected stream that never blocks.
 #[derive(Debug)]
 pub(crate) enum Socket {
@@ -38,7 +40,12 @@ impl Socket {
         }
     }
 
+    /// Sends what the socket takes at once.
     pub(crate) fn write_vectored(&self, from: &[IoSlice<'_>]) -> io::Result<usize> {
+        if let [one] = from {
+            // The usual answer. This call has less to look at than the one for files, on a socket's behalf.
+            return Ok(rustix::net::send(self, one, SendFlags::NOSIGNAL)?);
+        }
         match self {
             Self::Unix(s) => (&mut &*s).write_vectored(from),
             Self::Tcp(s) => (&mut &*s).write_vectored(from),

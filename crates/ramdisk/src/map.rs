@@ -15,6 +15,10 @@ use crate::recent;
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 const LINE: usize = 64;
 
+/// Bytes that a read of at most a page copies at a time. For a whole page the C library takes the processor's
+/// own loop, which is slower than ordinary loads, and nearly twice as slow where the page is in none of the caches.
+const STEP: usize = 1024;
+
 /// How pages are placed on memory nodes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Bind {
@@ -86,11 +90,17 @@ impl Mapping {
     #[inline]
     pub(crate) fn copy_out(&self, off: usize, to: &mut [u8]) {
         self.check(off, to.len());
-        // SAFETY: check() holds the source inside the mapping, which lives as long as self and
-        // whose pages cannot vanish (sealed, private or locked file); `to` is the caller's own
-        // memory, so the two cannot overlap. Other threads may write the source meanwhile: byte
-        // moves then give old or new bytes, and no bytes here have an invalid value.
-        unsafe { ptr::copy_nonoverlapping(self.raw.as_ptr().add(off), to.as_mut_ptr(), to.len()) }
+        let mut from = self.raw.as_ptr().wrapping_add(off);
+        let step = if to.len() <= PAGE { STEP } else { to.len() };
+        for part in to.chunks_mut(step) {
+            // SAFETY: check() holds the source inside the mapping, which lives as long as self and
+            // whose pages cannot vanish (sealed, private or locked file); `from` goes on as far as `to`
+            // does. `to` is the caller's own memory, so the two cannot overlap. Other threads may write
+            // the source meanwhile: byte moves then give old or new bytes, and no bytes here have an
+            // invalid value.
+            unsafe { ptr::copy_nonoverlapping(from, part.as_mut_ptr(), part.len()) };
+            from = from.wrapping_add(part.len());
+        }
     }
 
     /// Copies `from` to `off`.

@@ -59,7 +59,7 @@ fn other_threads_find_what_the_reader_would_have_found() {
     let text = |extra: &str| {
         format!(
             "[global]\nfilename=/mnt/a\nbs=4k\nsize=256k\n\
-             [w]\nrw=write\nverify=md5\ndo_verify=0\n\
+             [w]\nrw=write\nverify=md5\ndo_verify=0\nverify_state_save=0\n\
              [spoil]\nstonewall\nrw=write\noffset=64k\nsize=8k\n\
              [check]\nstonewall\nrw=read\nverify=md5\n{extra}\n"
         )

@@ -97,7 +97,23 @@ impl Mounted {
 
 impl Drop for Mounted {
     fn drop(&mut self) {
-        let _ = Command::new("umount").arg(self.dir.path()).output();
+        let umount = |lazy: &[&str]| {
+            let out = Command::new("umount")
+                .args(lazy)
+                .arg(self.dir.path())
+                .output();
+            out.is_ok_and(|out| out.status.success())
+        };
+        // Somebody else may look at a new mount for a moment, a desktop's daemon for one.
+        let gone = (0..50).any(|_| {
+            umount(&[]) || {
+                std::thread::sleep(std::time::Duration::from_millis(100));
+                false
+            }
+        });
+        if !gone {
+            umount(&["--lazy"]);
+        }
         let _ = Command::new("losetup").arg("-d").arg(&self.device).output();
     }
 }

@@ -38,10 +38,9 @@ fn counts_are_exact_when_all_threads_have_ended() {
     assert_eq!(verified.rmw + verified.avoided, 32_000);
     // Half of the sets never look; the first of the others may all have found the bit clear.
     assert!((16_000..=16_008).contains(&verified.rmw), "{verified:?}");
-    assert!(
-        (15_999..=16_007).contains(&verified.redundant),
-        "{verified:?}"
-    );
+    // Judged by a look just before, at which each of the first threads may have found the bit clear, and one has.
+    let changed = verified.rmw - verified.redundant;
+    assert!((1..=8).contains(&changed), "{verified:?}");
     let dirty = Storm::tally().bit(1);
     assert_eq!(dirty.rmw + dirty.avoided, 32_000);
 }

@@ -248,14 +248,18 @@ impl AbResult {
         if let Some(explained) = &self.explained {
             writeln!(to, "{}", explained.sentence())?;
         }
-        writeln!(
-            to,
-            "A against itself: {} pairs, [{:+.2}%, {:+.2}%]: this machine resolves +-{:.2} %",
-            self.aa.pairs,
-            percent(self.aa.lo),
-            percent(self.aa.hi),
-            100.0 * self.aa.resolution
-        )?;
+        if self.aa.pairs == 0 {
+            writeln!(to, "A against itself: no pair was kept")?;
+        } else {
+            writeln!(
+                to,
+                "A against itself: {} pairs, [{:+.2}%, {:+.2}%]: this machine resolves +-{:.2} %",
+                self.aa.pairs,
+                percent(self.aa.lo),
+                percent(self.aa.hi),
+                100.0 * self.aa.resolution
+            )?;
+        }
         for remark in &self.remarks {
             writeln!(to, "note: {remark}")?;
         }

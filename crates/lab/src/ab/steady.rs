@@ -38,9 +38,10 @@ pub(crate) fn transient(rates: &[f64]) -> usize {
     }
 }
 
-/// Why these windows are refused: they are enough to tell, and not steady.
+/// Why these windows are refused: they are enough to tell, neither rule calls them steady, and they went one way by
+/// more than their noise explains. Noise alone is no reason: that is what pairs and the interval are for.
 pub(crate) fn refusal(rates: &[f64]) -> Option<String> {
-    if rates.len() < ROUNDS || steady(rates) {
+    if rates.len() < ROUNDS || steady(rates) || flat(rates) || !drifts(rates) {
         return None;
     }
     let least = rates.iter().copied().fold(f64::INFINITY, f64::min);
@@ -80,18 +81,35 @@ pub(crate) fn steady(rates: &[f64]) -> bool {
 /// 0.3 % of their mean. This is the rule of fio's `steadystate=iops_slope:0.3%`.
 pub(crate) fn flat(rates: &[f64]) -> bool {
     const LIMIT: f64 = 0.003;
-    let n = rates.len() as f64;
     if rates.len() < 2 {
         return false;
     }
+    let mean = rates.iter().sum::<f64>() / rates.len() as f64;
+    let [xy, xx, _] = moments(rates);
+    (xy / xx).abs() < LIMIT * mean
+}
+
+/// Whether the slope of the line fitted through the windows is more than three of its standard errors away from none.
+fn drifts(rates: &[f64]) -> bool {
+    const ERRORS: f64 = 3.0;
+    let [xy, xx, yy] = moments(rates);
+    let left = yy - xy * xy / xx;
+    let free = (rates.len() as f64 - 2.0).max(1.0);
+    xy * xy / xx * free > ERRORS * ERRORS * left
+}
+
+/// Sums over the windows, each less its mean: number times rate, number squared, rate squared.
+fn moments(rates: &[f64]) -> [f64; 3] {
+    let n = rates.len() as f64;
     let mean = rates.iter().sum::<f64>() / n;
     let middle = (n - 1.0) / 2.0;
-    let (xy, xx) = rates
+    rates
         .iter()
         .enumerate()
         .map(|(i, y)| (i as f64 - middle, y - mean))
-        .fold((0.0, 0.0), |(xy, xx), (x, y)| (xy + x * y, xx + x * x));
-    (xy / xx).abs() < LIMIT * mean
+        .fold([0.0; 3], |[xy, xx, yy], (x, y)| {
+            [xy + x * y, xx + x * x, yy + y * y]
+        })
 }
 
 #[cfg(test)]
@@ -124,11 +142,18 @@ mod tests {
     fn a_run_is_refused_only_if_it_was_long_enough_to_tell() {
         assert_eq!(refusal(&[100.0, 900.0]), None);
         assert_eq!(refusal(&[100.0, 101.0, 99.0, 100.0, 101.0]), None);
-        let why = refusal(&[100.0, 100.0, 150.0, 100.0, 100.0]).unwrap();
+        let why = refusal(&[100.0, 111.0, 119.0, 130.0, 141.0]).unwrap();
         assert_eq!(
             why,
-            "never steady: its windows lie between 100 and 150 a second"
+            "never steady: its windows lie between 100 and 141 a second"
         );
+        // Noise without a direction.
+        let mut rng = fastrand::Rng::with_seed(5);
+        let refused = (0..500)
+            .map(|_| (0..15).map(|_| 100.0 + 15.0 * noise(&mut rng)).collect())
+            .filter(|level: &Vec<f64>| refusal(level).is_some())
+            .count();
+        assert!(refused <= 15, "{refused} of 500");
     }
 
     #[test]
